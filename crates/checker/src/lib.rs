@@ -1,0 +1,19 @@
+//! Decides whether a history is possible under an isolation level, with evidence.
+//!
+//! The nouns:
+//!
+//! * [`Level`] — what is asked: a row of the levels table.
+//! * [`Options`] — how: strategy, budget, policies.
+//! * [`Verdict`] — the answer: [`Verdict::Accepted`] with a witness, [`Verdict::Violated`] with
+//!   evidence, or [`Verdict::Undecided`] with the reason. A violation is never an error.
+//!
+//! This crate does not print, read files or know a database by name.
+
+mod levels;
+mod verdict;
+
+pub use levels::{Level, Rule};
+pub use verdict::{
+    Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,
+    Verdict, Witness,
+};

@@ -1,0 +1,250 @@
+//! What goes into a check and what comes out: options, verdict, evidence.
+
+use history::{History, KeyId, OpId, TxnId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How to check.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// When to give up.
+    pub budget: Budget,
+    /// What a read must see of its own transaction's earlier writes.
+    pub ryow: Ryow,
+    /// Real-time order holds only between transactions further apart than this.
+    pub clock_skew: i64,
+    /// How many threads may be used; 0: as many as there are cores.
+    pub threads: usize,
+}
+
+/// The policy on reads of what the transaction itself wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ryow {
+    /// A read sees the transaction's own earlier write.
+    #[default]
+    Must,
+    /// A read sees either its own transaction's earlier write or what it would see without it.
+    May,
+    /// A read never sees its own transaction's writes.
+    Never,
+}
+
+/// When to give up: a deadline, a memory limit, a switch. Copies share the switch.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    deadline: Option<Instant>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Budget {
+    /// No limit.
+    pub fn unlimited() -> Self {
+        Self::default()
+    }
+
+    /// Gives up after `time`.
+    pub fn with_timeout(self, time: Duration) -> Self {
+        Self { deadline: Instant::now().checked_add(time), ..self }
+    }
+
+    /// Makes every copy give up soon.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is time to give up. Costs a clock reading: ask every thousand steps, not every step.
+    pub fn exhausted(&self) -> Option<Undecided> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Some(Undecided::Cancelled);
+        }
+        self.deadline.filter(|&deadline| Instant::now() >= deadline).map(|_| Undecided::Timeout)
+    }
+}
+
+/// The answer, and what it cost.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The answer.
+    pub verdict: Verdict,
+    /// What it cost, by name, in the order of the pipeline.
+    pub stats: Stats,
+}
+
+/// The answer to "is this history possible under this level?".
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// Yes: here is an order that explains every result.
+    Accepted(Witness),
+    /// No: here is a part that no order explains.
+    Violated(Box<Evidence>),
+    /// Not known.
+    Undecided(Undecided),
+}
+
+/// An order that explains the whole history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// Committed transactions, and those of unknown outcome that took effect. At a serial level every
+    /// transaction is one [`Event::Whole`]; at snapshot isolation a [`Event::Begin`] and, later, a
+    /// [`Event::Commit`]. Empty for levels whose witness is not an order.
+    pub order: Vec<Event>,
+}
+
+/// A step of a witness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The transaction happens at once.
+    Whole(TxnId),
+    /// It takes its snapshot.
+    Begin(TxnId),
+    /// Its writes become visible.
+    Commit(TxnId),
+}
+
+/// A part of the history that has no explanation, and the argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// What went wrong, by Elle's names.
+    pub anomaly: Anomaly,
+    /// The core: transactions that already have no explanation.
+    pub transactions: Vec<TxnId>,
+    /// The argument. For a cycle: its edges in order, each leading to the next.
+    pub edges: Vec<Edge>,
+    /// Edges that others were inferred from and that are not on the cycle themselves.
+    pub support: Vec<Edge>,
+}
+
+/// What went wrong. The name is Elle's, because people search for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Anomaly {
+    /// E.g. `G-single`, `lost-update`, `thin-air`.
+    pub name: String,
+    /// The common name where one fits, e.g. `read skew`.
+    pub common: Option<&'static str>,
+}
+
+/// One step of the argument: `from` must come before `to`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Edge {
+    /// The earlier transaction; `None` stands for the initial state.
+    pub from: Option<TxnId>,
+    /// The later one.
+    pub to: TxnId,
+    /// The kind of dependency.
+    pub kind: EdgeKind,
+    /// The key it is about, where it is about one.
+    pub key: Option<KeyId>,
+    /// Whether it comes from a predicate's evaluation (scan, iterator, query, predicate write).
+    pub predicate: bool,
+    /// Why it exists.
+    pub reason: Reason,
+}
+
+/// Adya's direct dependencies and the two orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EdgeKind {
+    /// `to` overwrites what `from` wrote.
+    Ww,
+    /// `to` reads what `from` wrote.
+    Wr,
+    /// `to` overwrites what `from` read.
+    Rw,
+    /// Session order.
+    So,
+    /// Real-time order.
+    Rt,
+}
+
+impl EdgeKind {
+    /// The way it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ww => "ww",
+            Self::Wr => "wr",
+            Self::Rw => "rw",
+            Self::So => "so",
+            Self::Rt => "rt",
+        }
+    }
+}
+
+/// Why an edge exists: data first, so that text, pages and certificates all speak from the same facts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// `read` saw the value that `write` wrote.
+    Saw {
+        /// The reading operation.
+        read: OpId,
+        /// The writing one; `None` for the initial value.
+        write: Option<OpId>,
+    },
+    /// `read` saw a version older than the one `write` made.
+    Missed {
+        /// The reading operation.
+        read: OpId,
+        /// The writing one.
+        write: OpId,
+    },
+    /// `first` was overwritten by `second`: a list or a read of the same transaction shows it.
+    Overwrote {
+        /// The earlier write; `None` for the initial value.
+        first: Option<OpId>,
+        /// The later write.
+        second: OpId,
+    },
+    /// The other way round is impossible: it would close the cycle given here.
+    Otherwise {
+        /// The edges that lead back, given the opposite of this edge.
+        because: Vec<Edge>,
+    },
+    /// The session issued them in this order.
+    Session,
+    /// The first had ended before the second began.
+    Clock,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undecided {
+    /// The time is up.
+    Timeout,
+    /// The memory is used up.
+    Memory,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// The history is beyond what this checker decides; the sentence says why.
+    Unsupported(String),
+}
+
+/// Counters and times, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Name and number, in the order they were recorded.
+    pub entries: Vec<(&'static str, f64)>,
+}
+
+impl Stats {
+    /// Records a number.
+    pub fn record(&mut self, name: &'static str, value: f64) {
+        self.entries.push((name, value));
+    }
+}
+
+impl Verdict {
+    /// `accepted`, `violated` or `undecided`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Accepted(_) => "accepted",
+            Self::Violated(_) => "violated",
+            Self::Undecided(_) => "undecided",
+        }
+    }
+}
+
+impl Evidence {
+    /// The names of the core's transactions, as they are written in reports.
+    pub fn names(&self, history: &History) -> Vec<String> {
+        self.transactions.iter().map(|&txn| history.transaction(txn).name().to_string()).collect()
+    }
+}

@@ -1,0 +1,550 @@
+//! Makes a history, one transaction after the other, and refuses what no client can have seen.
+
+use crate::model::{Compound, NO_COUNT, NO_ID, NO_SPAN, PackedOp, TxnExtra, flag, kind};
+use crate::names::NameIndex;
+use crate::values::ValueIndex;
+use crate::{
+    Cell, ColumnId, History, Id, KeyId, Lock, NameRef, OpId, Predicate, Range, Row, SessionId, Span, Status,
+    Timestamp, TxnId, ValueId, ValueRef,
+};
+use rustc_hash::FxHashSet;
+use std::fmt;
+
+/// Why a builder refused something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// `client.begin` is after `client.end`.
+    ClientBackwards(Span),
+    /// `db.start` is after `db.commit`.
+    DbBackwards(Timestamp, Timestamp),
+    /// Two transactions have the same id.
+    DuplicateId(String),
+    /// More than 2³² − 2 of something.
+    TooMany(&'static str),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClientBackwards(span) => {
+                write!(
+                    f,
+                    "client.begin {} is after client.end {}: a transaction cannot end before it began",
+                    span.begin, span.end
+                )
+            }
+            Self::DbBackwards(start, commit) => {
+                write!(
+                    f,
+                    "db.start {start} is after db.commit {commit}: a transaction cannot commit before it started"
+                )
+            }
+            Self::DuplicateId(id) => {
+                write!(f, "transaction id {id} is used twice: ids must be unique in a history")
+            }
+            Self::TooMany(what) => write!(f, "more than 4,294,967,294 {what}: split the history"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// Builds a [`History`].
+///
+/// ```
+/// use history::{Builder, Lock, Status};
+///
+/// let mut builder = Builder::new();
+/// let (x, one) = (builder.key("x".into()), builder.int(1));
+/// let session = builder.session(1.into());
+/// builder.begin(session);
+/// builder.write(x, one);
+/// builder.end().unwrap();
+/// builder.begin(session);
+/// builder.read(x, one, Lock::None);
+/// builder.set_status(Status::Unknown);
+/// builder.end().unwrap();
+/// let history = builder.finish().unwrap();
+/// assert_eq!(history.len(), 2);
+/// assert_eq!(history.transactions().last().unwrap().name().to_string(), "1:1");
+/// ```
+#[derive(Debug, Default)]
+pub struct Builder {
+    history: History,
+    keys: NameIndex<KeyId>,
+    sessions: NameIndex<SessionId>,
+    ids: NameIndex<TxnId>,
+    values: ValueIndex,
+    /// How many transactions each session has so far.
+    session_len: Vec<u32>,
+    /// The transaction that is open, if one is.
+    open: Option<Open>,
+    initial_seen: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Open {
+    session: SessionId,
+    status: Status,
+    id: u32,
+    client: Span,
+    db: Option<(Timestamp, Timestamp)>,
+    extra: TxnExtra,
+}
+
+impl Builder {
+    /// An empty history.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    // ---- names and values ----
+
+    /// The id of a key.
+    #[inline]
+    pub fn key(&mut self, name: NameRef<'_>) -> KeyId {
+        self.keys.intern(name)
+    }
+
+    /// The id of a session.
+    #[inline]
+    pub fn session(&mut self, name: NameRef<'_>) -> SessionId {
+        let id = self.sessions.intern(name);
+        if id.index() == self.session_len.len() {
+            self.session_len.push(0);
+        }
+        id
+    }
+
+    /// The id of an integer.
+    #[inline]
+    pub fn int(&mut self, value: i64) -> ValueId {
+        self.values.int(value)
+    }
+
+    /// The id of an unsigned integer.
+    pub fn uint(&mut self, value: u64) -> ValueId {
+        self.values.uint(value)
+    }
+
+    /// The id of a number; `1.0` is `1`.
+    pub fn float(&mut self, value: f64) -> ValueId {
+        self.values.float(value)
+    }
+
+    /// The id of a text.
+    pub fn text(&mut self, text: &str) -> ValueId {
+        self.values.intern(ValueRef::Str(text))
+    }
+
+    /// The id of a truth value.
+    pub fn boolean(&mut self, value: bool) -> ValueId {
+        self.values.intern(ValueRef::Bool(value))
+    }
+
+    /// The id of a list of values.
+    pub fn list(&mut self, elements: &[ValueId]) -> ValueId {
+        self.values.intern(ValueRef::List(elements))
+    }
+
+    /// The id of a row; of two cells of one column the last counts.
+    pub fn row(&mut self, cells: &mut Vec<Cell>) -> ValueId {
+        self.values.row(cells)
+    }
+
+    /// The id of a column name.
+    pub fn column(&mut self, name: &str) -> ColumnId {
+        self.values.column(name)
+    }
+
+    /// A value seen so far.
+    pub fn value(&self, id: ValueId) -> ValueRef<'_> {
+        self.values.values.get(id)
+    }
+
+    // ---- the header ----
+
+    /// Sets the value of a key before the first transaction; the last call for a key counts.
+    pub fn initial(&mut self, key: KeyId, value: ValueId) {
+        self.initial_seen.push(Row { key, value });
+    }
+
+    /// The level that the header asks for.
+    pub fn set_level(&mut self, level: &str) {
+        self.history.header.level = Some(level.into());
+    }
+
+    /// Header fields that the format does not define, as a JSON object.
+    pub fn set_header_extra(&mut self, json: &str) {
+        self.history.header.extra = Some(json.into());
+    }
+
+    // ---- transactions ----
+
+    /// Opens a transaction; a transaction that was open is dropped.
+    pub fn begin(&mut self, session: SessionId) {
+        self.abandon();
+        self.open = Some(Open {
+            session,
+            status: Status::Committed,
+            id: NO_ID,
+            client: NO_SPAN,
+            db: None,
+            extra: TxnExtra::default(),
+        });
+    }
+
+    /// Drops the open transaction and its operations.
+    pub fn abandon(&mut self) {
+        let first = self.history.first_op.last().copied().unwrap_or(0);
+        self.truncate_ops(first as usize);
+        self.open = None;
+    }
+
+    fn open(&mut self) -> &mut Open {
+        self.open.as_mut().expect("begin() opens a transaction before anything is said of it")
+    }
+
+    /// Moves the open transaction to another session (for formats where the session is known last).
+    pub fn set_session(&mut self, session: SessionId) {
+        self.open().session = session;
+    }
+
+    /// Sets the status of the open transaction.
+    pub fn set_status(&mut self, status: Status) {
+        self.open().status = status;
+    }
+
+    /// Names the open transaction.
+    pub fn set_id(&mut self, id: NameRef<'_>) -> Result<(), BuildError> {
+        if self.ids.find(id).is_some() {
+            return Err(BuildError::DuplicateId(id.to_string()));
+        }
+        self.open().id = self.ids.intern(id).0;
+        Ok(())
+    }
+
+    /// Sets the client's clock around the open transaction.
+    pub fn set_client(&mut self, span: Span) -> Result<(), BuildError> {
+        if span.begin > span.end {
+            return Err(BuildError::ClientBackwards(span));
+        }
+        self.open().client = span;
+        Ok(())
+    }
+
+    /// Sets the database's timestamps of the open transaction.
+    pub fn set_db(&mut self, start: Timestamp, commit: Timestamp) -> Result<(), BuildError> {
+        if start > commit {
+            return Err(BuildError::DbBackwards(start, commit));
+        }
+        self.open().db = Some((start, commit));
+        Ok(())
+    }
+
+    /// Sets the level that the open transaction asked for.
+    pub fn set_txn_level(&mut self, level: &str) {
+        self.open().extra.level = Some(level.into());
+    }
+
+    /// Sets the `ctx` of the open transaction, a JSON object.
+    pub fn set_ctx(&mut self, json: &str) {
+        self.open().extra.ctx = Some(json.into());
+    }
+
+    /// Sets the fields of the open transaction that the format does not define, a JSON object.
+    pub fn set_txn_extra(&mut self, json: &str) {
+        self.open().extra.unknown = Some(json.into());
+    }
+
+    /// Closes the open transaction.
+    pub fn end(&mut self) -> Result<TxnId, BuildError> {
+        let open = self.open.take().expect("end() closes a transaction that begin() opened");
+        let count = self.history.len();
+        if count >= NO_ID as usize - 1 {
+            return Err(BuildError::TooMany("transactions"));
+        }
+        if self.history.ops.len() >= NO_ID as usize - 1 {
+            return Err(BuildError::TooMany("operations"));
+        }
+        let history = &mut self.history;
+        if history.first_op.is_empty() {
+            history.first_op.push(0);
+        }
+        let txn = history.session.push(open.session);
+        history.position.push(self.session_len[open.session.index()]);
+        self.session_len[open.session.index()] += 1;
+        history.status.push(open.status as u8);
+        history.id.push(open.id);
+        history.first_op.push(history.ops.len() as u32);
+        if open.client != NO_SPAN || !history.client.is_empty() {
+            history.client.resize(count, NO_SPAN);
+            history.client.push(open.client);
+        }
+        if open.db.is_some() || !history.db.is_empty() {
+            history.db.resize(count, NO_SPAN);
+            history.db.push(
+                open.db
+                    .map_or(NO_SPAN, |(start, commit)| Span { begin: start.physical, end: commit.physical }),
+            );
+            let logical = open.db.map_or([0, 0], |(start, commit)| [start.logical, commit.logical]);
+            if logical != [0, 0] || !history.db_logical.is_empty() {
+                history.db_logical.resize(count, [0, 0]);
+                history.db_logical.push(logical);
+            }
+        }
+        if open.extra != TxnExtra::default() {
+            history.txn_extra.push((txn, open.extra));
+        }
+        Ok(txn)
+    }
+
+    // ---- operations of the open transaction ----
+
+    #[inline]
+    fn push(&mut self, kind: u8, flags: u8, a: u32, b: u32) -> OpId {
+        debug_assert!(self.open.is_some(), "operations belong to an open transaction");
+        self.history.ops.push(PackedOp { kind, flags, unused: 0, a, b })
+    }
+
+    /// A point read; the value may be `ABSENT` or `UNKNOWN`.
+    #[inline]
+    pub fn read(&mut self, key: KeyId, value: ValueId, lock: Lock) -> OpId {
+        let flags = match lock {
+            Lock::None => 0,
+            Lock::Share => flag::SHARE,
+            Lock::Update => flag::UPDATE,
+        };
+        self.push(kind::READ, flags, key.0, value.0)
+    }
+
+    /// Insert or overwrite.
+    #[inline]
+    pub fn write(&mut self, key: KeyId, value: ValueId) -> OpId {
+        self.push(kind::WRITE, 0, key.0, value.0)
+    }
+
+    /// Physical deletion.
+    pub fn delete(&mut self, key: KeyId) -> OpId {
+        self.push(kind::DELETE, 0, key.0, ValueId::ABSENT.0)
+    }
+
+    /// Adds one element to the list at `key`.
+    #[inline]
+    pub fn append(&mut self, key: KeyId, value: ValueId) -> OpId {
+        self.push(kind::APPEND, 0, key.0, value.0)
+    }
+
+    /// All keys of a range.
+    pub fn scan(&mut self, range: Range, rows: Option<&[Row]>) -> OpId {
+        let (rows_start, rows_len) = self.push_rows(rows);
+        self.push_compound(kind::SCAN, 0, range, NO_ID, (rows_start, rows_len), ValueId::ABSENT, None)
+    }
+
+    /// The first keys of a range.
+    pub fn iterate(&mut self, range: Range, reverse: bool, exhausted: bool, rows: Option<&[Row]>) -> OpId {
+        let piece = self.push_rows(rows);
+        let flags = if reverse { flag::REVERSE } else { 0 } | if exhausted { flag::EXHAUSTED } else { 0 };
+        self.push_compound(kind::ITERATE, flags, range, NO_ID, piece, ValueId::ABSENT, None)
+    }
+
+    /// All rows that satisfy a predicate.
+    pub fn query(&mut self, predicate: Predicate, rows: Option<&[Row]>) -> OpId {
+        let piece = self.push_rows(rows);
+        let predicate = self.push_predicate(predicate);
+        self.push_compound(kind::QUERY, 0, OPEN_RANGE, predicate, piece, ValueId::ABSENT, None)
+    }
+
+    /// A predicate write.
+    pub fn update(
+        &mut self,
+        predicate: Predicate,
+        set: ValueId,
+        count: Option<u64>,
+        keys: Option<&[KeyId]>,
+    ) -> OpId {
+        let piece = self.push_keys(keys);
+        let predicate = self.push_predicate(predicate);
+        self.push_compound(kind::UPDATE, 0, OPEN_RANGE, predicate, piece, set, count)
+    }
+
+    /// A predicate delete.
+    pub fn delete_where(&mut self, predicate: Predicate, count: Option<u64>, keys: Option<&[KeyId]>) -> OpId {
+        let piece = self.push_keys(keys);
+        let predicate = self.push_predicate(predicate);
+        self.push_compound(kind::DELETE_WHERE, 0, OPEN_RANGE, predicate, piece, ValueId::ABSENT, count)
+    }
+
+    /// Sets the client's clock around the last operation.
+    pub fn set_op_at(&mut self, span: Span) -> Result<(), BuildError> {
+        if span.begin > span.end {
+            return Err(BuildError::ClientBackwards(span));
+        }
+        let op = self.last_op();
+        self.history.at.push((op, span));
+        Ok(())
+    }
+
+    /// Keeps fields of the last operation that the format does not define, a JSON object.
+    pub fn set_op_extra(&mut self, json: &str) {
+        let op = self.last_op();
+        self.history.op_extra.push((op, json.into()));
+    }
+
+    fn last_op(&self) -> OpId {
+        OpId::new(self.history.ops.len() - 1)
+    }
+
+    fn push_rows(&mut self, rows: Option<&[Row]>) -> (u32, u32) {
+        let start = self.history.rows.len() as u32;
+        let Some(rows) = rows else { return (start, NO_ID) };
+        self.history.rows.extend_from_slice(rows);
+        (start, rows.len() as u32)
+    }
+
+    fn push_keys(&mut self, keys: Option<&[KeyId]>) -> (u32, u32) {
+        let start = self.history.key_lists.len() as u32;
+        let Some(keys) = keys else { return (start, NO_ID) };
+        self.history.key_lists.extend_from_slice(keys);
+        (start, keys.len() as u32)
+    }
+
+    fn push_predicate(&mut self, predicate: Predicate) -> u32 {
+        self.history.predicates.push(predicate);
+        self.history.predicates.len() as u32 - 1
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call a kind of operation, all in this file")]
+    fn push_compound(
+        &mut self,
+        kind: u8,
+        flags: u8,
+        range: Range,
+        predicate: u32,
+        (rows_start, rows_len): (u32, u32),
+        set: ValueId,
+        count: Option<u64>,
+    ) -> OpId {
+        let index = self.history.compounds.len() as u32;
+        let bound = |key: Option<KeyId>| key.map_or(NO_ID, |key| key.0);
+        self.history.compounds.push(Compound {
+            from: bound(range.from),
+            to: bound(range.to),
+            predicate,
+            rows_start,
+            rows_len,
+            set,
+            count: count.unwrap_or(NO_COUNT),
+        });
+        self.push(kind, flags, index, 0)
+    }
+
+    fn truncate_ops(&mut self, len: usize) {
+        let history = &mut self.history;
+        if history.ops.len() == len {
+            return;
+        }
+        let mut ops = std::mem::take(&mut history.ops).into_vec();
+        ops.truncate(len);
+        history.ops = ops.into();
+        history.at.retain(|(op, _)| op.index() < len);
+        history.op_extra.retain(|(op, _)| op.index() < len);
+    }
+
+    // ---- the end ----
+
+    /// How many transactions are complete.
+    pub fn len(&self) -> usize {
+        self.history.len()
+    }
+
+    /// Whether no transaction is complete.
+    pub fn is_empty(&self) -> bool {
+        self.history.is_empty()
+    }
+
+    /// The finished history; a transaction still open is dropped.
+    pub fn finish(mut self) -> Result<History, BuildError> {
+        self.abandon();
+        self.check_default_ids()?;
+        let mut history = self.history;
+        if history.first_op.is_empty() {
+            history.first_op.push(0);
+        }
+        // Columns that some transactions filled are complete for all.
+        let count = history.session.len();
+        if !history.client.is_empty() {
+            history.client.resize(count, NO_SPAN);
+        }
+        if !history.db.is_empty() {
+            history.db.resize(count, NO_SPAN);
+        }
+        if !history.db_logical.is_empty() {
+            history.db_logical.resize(count, [0, 0]);
+        }
+        self.initial_seen.reverse();
+        self.initial_seen.sort_by_key(|row| row.key);
+        self.initial_seen.dedup_by_key(|row| row.key);
+        history.initial = self.initial_seen;
+        history.keys = self.keys.names;
+        history.sessions = self.sessions.names;
+        history.ids = self.ids.names;
+        history.values = self.values.finish();
+        history.index_sessions();
+        history.session.shrink();
+        history.position.shrink();
+        history.status.shrink();
+        history.id.shrink();
+        history.ops.shrink();
+        history.first_op.shrink_to_fit();
+        Ok(history)
+    }
+
+    /// An explicit id may look like another transaction's default one.
+    fn check_default_ids(&self) -> Result<(), BuildError> {
+        let suspects: FxHashSet<String> = self
+            .ids
+            .names
+            .ids()
+            .filter_map(|id| match self.ids.names.get(id) {
+                NameRef::Str(text) if text.contains(':') => Some(text.to_owned()),
+                _ => None,
+            })
+            .collect();
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        for txn in self.history.session.ids().filter(|&txn| self.history.id[txn] == NO_ID) {
+            let session = self.sessions.names.get(self.history.session[txn]);
+            let name = format!("{session}:{}", self.history.position[txn]);
+            if suspects.contains(&name) {
+                return Err(BuildError::DuplicateId(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+const OPEN_RANGE: Range = Range { from: None, to: None };
+
+impl History {
+    /// Fills `by_session` from `session`: a counting sort that keeps the order of the file.
+    pub(crate) fn index_sessions(&mut self) {
+        let mut start = vec![0u32; self.sessions.len() + 1];
+        for &session in self.session.iter() {
+            start[session.index() + 1] += 1;
+        }
+        for index in 1..start.len() {
+            start[index] += start[index - 1];
+        }
+        let mut next = start.clone();
+        let mut by_session = vec![TxnId(0); self.session.len()];
+        for txn in self.session.ids() {
+            let place = &mut next[self.session[txn].index()];
+            by_session[*place as usize] = txn;
+            *place += 1;
+        }
+        self.by_session = by_session;
+        self.session_start = start;
+    }
+}

@@ -1,0 +1,239 @@
+//! Interned names: keys, sessions, columns, transaction ids. A name is an integer or a string.
+
+use crate::Id;
+use bytemuck::{Pod, Zeroable};
+use hashbrown::HashTable;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::fmt;
+use std::hash::Hasher;
+use std::marker::PhantomData;
+
+/// An owned name, as it is written in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Name {
+    /// An integer.
+    Int(i64),
+    /// A string.
+    Str(String),
+}
+
+/// A borrowed name. Ordered as the format says: all integers before all strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameRef<'a> {
+    /// An integer.
+    Int(i64),
+    /// A string.
+    Str(&'a str),
+}
+
+impl Name {
+    /// Borrows it.
+    pub fn as_ref(&self) -> NameRef<'_> {
+        match self {
+            Self::Int(value) => NameRef::Int(*value),
+            Self::Str(text) => NameRef::Str(text),
+        }
+    }
+}
+
+impl NameRef<'_> {
+    /// Makes it owned.
+    pub fn to_owned(self) -> Name {
+        match self {
+            Self::Int(value) => Name::Int(value),
+            Self::Str(text) => Name::Str(text.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for NameRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Str(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_ref().fmt(f)
+    }
+}
+
+impl From<i64> for NameRef<'_> {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl<'a> From<&'a str> for NameRef<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Str(text)
+    }
+}
+
+/// One interned name: an integer, or a piece of the text arena.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct NameEntry {
+    /// The integer, or the offset into the text.
+    pub(crate) data: u64,
+    /// The length of the text.
+    pub(crate) len: u32,
+    /// 1 for text, 0 for an integer.
+    pub(crate) is_text: u32,
+}
+
+/// A table of interned names.
+#[derive(Clone, Debug)]
+pub struct Names<I> {
+    pub(crate) entries: Vec<NameEntry>,
+    pub(crate) text: String,
+    by: PhantomData<fn(I)>,
+}
+
+impl<I: Id> Names<I> {
+    pub(crate) fn from_parts(entries: Vec<NameEntry>, text: String) -> Self {
+        Self { entries, text, by: PhantomData }
+    }
+
+    /// The name of an id.
+    #[inline]
+    pub fn get(&self, id: I) -> NameRef<'_> {
+        self.at(id.index())
+    }
+
+    fn at(&self, index: usize) -> NameRef<'_> {
+        let entry = self.entries[index];
+        if entry.is_text == 0 {
+            NameRef::Int(entry.data as i64)
+        } else {
+            let start = entry.data as usize;
+            NameRef::Str(&self.text[start..start + entry.len as usize])
+        }
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All ids in the order they were first seen.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I> {
+        (0..self.entries.len()).map(I::new)
+    }
+
+    /// Every id's place in the order of names (integers first, then strings).
+    pub fn ranks(&self) -> Vec<u32> {
+        let mut sorted: Vec<u32> = (0..self.entries.len() as u32).collect();
+        sorted.sort_unstable_by_key(|&index| self.at(index as usize));
+        let mut ranks = vec![0; sorted.len()];
+        for (rank, &index) in sorted.iter().enumerate() {
+            ranks[index as usize] = rank as u32;
+        }
+        ranks
+    }
+
+    /// Heap bytes in use.
+    pub fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<NameEntry>() + self.text.capacity()
+    }
+}
+
+impl<I: Id> Default for Names<I> {
+    fn default() -> Self {
+        Self::from_parts(Vec::new(), String::new())
+    }
+}
+
+/// Small integers find their id in a plain vector; this is where "small" ends.
+const DIRECT_MAX: i64 = 1 << 22;
+const NONE: u32 = u32::MAX;
+
+/// Interns names while a history is built.
+#[derive(Debug, Default)]
+pub(crate) struct NameIndex<I: Id> {
+    pub(crate) names: Names<I>,
+    direct: Vec<u32>,
+    integers: FxHashMap<i64, u32>,
+    strings: HashTable<u32>,
+}
+
+impl<I: Id> NameIndex<I> {
+    /// The id of a name, made if it is new.
+    #[inline]
+    pub(crate) fn intern(&mut self, name: NameRef<'_>) -> I {
+        match name {
+            NameRef::Int(value) => self.intern_int(value),
+            NameRef::Str(text) => self.intern_str(text),
+        }
+    }
+
+    #[inline]
+    fn intern_int(&mut self, value: i64) -> I {
+        if (0..DIRECT_MAX).contains(&value) {
+            let place = value as usize;
+            if let Some(&id) = self.direct.get(place) {
+                if id != NONE {
+                    return I::new(id as usize);
+                }
+            } else {
+                self.direct.resize((place + 1).next_power_of_two(), NONE);
+            }
+            let id = self.names.entries.len() as u32;
+            self.direct[place] = id;
+            self.names.entries.push(NameEntry { data: value as u64, len: 0, is_text: 0 });
+            return I::new(id as usize);
+        }
+        let next = self.names.entries.len() as u32;
+        let id = *self.integers.entry(value).or_insert(next);
+        if id == next {
+            self.names.entries.push(NameEntry { data: value as u64, len: 0, is_text: 0 });
+        }
+        I::new(id as usize)
+    }
+
+    fn intern_str(&mut self, text: &str) -> I {
+        let names = &self.names;
+        let found = self.strings.find(hash_text(text), |&id| names.at(id as usize) == NameRef::Str(text));
+        if let Some(&id) = found {
+            return I::new(id as usize);
+        }
+        let id = self.names.entries.len() as u32;
+        let start = self.names.text.len() as u64;
+        self.names.text.push_str(text);
+        self.names.entries.push(NameEntry { data: start, len: text.len() as u32, is_text: 1 });
+        let names = &self.names;
+        self.strings.insert_unique(hash_text(text), id, |&id| match names.at(id as usize) {
+            NameRef::Str(text) => hash_text(text),
+            NameRef::Int(_) => unreachable!("the string index holds strings only"),
+        });
+        I::new(id as usize)
+    }
+
+    /// The id of a name that has been seen, if it has.
+    pub(crate) fn find(&self, name: NameRef<'_>) -> Option<I> {
+        let id = match name {
+            NameRef::Int(value) if (0..DIRECT_MAX).contains(&value) => {
+                self.direct.get(value as usize).copied().filter(|&id| id != NONE)
+            }
+            NameRef::Int(value) => self.integers.get(&value).copied(),
+            NameRef::Str(text) => {
+                self.strings.find(hash_text(text), |&id| self.names.at(id as usize) == name).copied()
+            }
+        };
+        id.map(|id| I::new(id as usize))
+    }
+}
+
+fn hash_text(text: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}

@@ -1,0 +1,342 @@
+//! Interned values: scalars, lists and rows.
+
+use crate::names::NameIndex;
+use crate::{ColumnId, NameRef, Names, ValueId};
+use bytemuck::{Pod, Zeroable};
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::Hasher;
+
+/// A value, borrowed from its table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ValueRef<'a> {
+    /// JSON's `null`; as a read's value, the key was absent.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// An integer above `i64::MAX`.
+    UInt(u64),
+    /// A number that is no integer.
+    Float(f64),
+    /// Text.
+    Str(&'a str),
+    /// A list, for keys that are appended to.
+    List(&'a [ValueId]),
+    /// A row: columns ascending by name id, each once.
+    Row(&'a [Cell]),
+}
+
+/// One column of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(C)]
+pub struct Cell {
+    /// The column's name.
+    pub column: ColumnId,
+    /// Its value, a scalar.
+    pub value: ValueId,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct ValueEntry {
+    /// The scalar's bits, or the offset into the arena of its kind.
+    pub(crate) data: u64,
+    /// How long the piece of the arena is.
+    pub(crate) len: u32,
+    pub(crate) tag: u32,
+}
+
+pub(crate) mod tag {
+    pub(crate) const NULL: u32 = 0;
+    pub(crate) const BOOL: u32 = 1;
+    pub(crate) const INT: u32 = 2;
+    pub(crate) const UINT: u32 = 3;
+    pub(crate) const FLOAT: u32 = 4;
+    pub(crate) const STR: u32 = 5;
+    pub(crate) const LIST: u32 = 6;
+    pub(crate) const ROW: u32 = 7;
+}
+
+/// A table of interned values.
+#[derive(Clone, Debug)]
+pub struct Values {
+    pub(crate) entries: Vec<ValueEntry>,
+    pub(crate) text: String,
+    pub(crate) elements: Vec<ValueId>,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) columns: Names<ColumnId>,
+}
+
+impl Values {
+    /// The value of an id. An unknown result has no value; asking for it is a mistake of the caller
+    /// and answers `Null`.
+    #[inline]
+    pub fn get(&self, id: ValueId) -> ValueRef<'_> {
+        if let Some(value) = id.as_inline() {
+            return ValueRef::Int(value);
+        }
+        debug_assert!(id.is_known(), "an unknown result has no value");
+        match self.entries.get(id.table_index()) {
+            Some(&entry) => self.decode(entry),
+            None => ValueRef::Null,
+        }
+    }
+
+    fn decode(&self, entry: ValueEntry) -> ValueRef<'_> {
+        let start = entry.data as usize;
+        match entry.tag {
+            tag::BOOL => ValueRef::Bool(entry.data != 0),
+            tag::INT => ValueRef::Int(entry.data as i64),
+            tag::UINT => ValueRef::UInt(entry.data),
+            tag::FLOAT => ValueRef::Float(f64::from_bits(entry.data)),
+            tag::STR => ValueRef::Str(&self.text[start..start + entry.len as usize]),
+            tag::LIST => ValueRef::List(&self.elements[start..start + entry.len as usize]),
+            tag::ROW => ValueRef::Row(&self.cells[start..start + entry.len as usize]),
+            _ => ValueRef::Null,
+        }
+    }
+
+    /// The elements of a list; an absent key is the empty list; a scalar is a list of itself.
+    pub fn elements(&self, id: ValueId) -> &[ValueId] {
+        match self.get(id) {
+            ValueRef::List(elements) => elements,
+            _ => &[],
+        }
+    }
+
+    /// The column names of rows.
+    pub fn columns(&self) -> &Names<ColumnId> {
+        &self.columns
+    }
+
+    /// How many values have a table entry.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no value has a table entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How two values compare with `<` and its kin; `None` between different types.
+    pub fn compare(&self, a: ValueId, b: ValueId) -> Option<Ordering> {
+        match (self.get(a), self.get(b)) {
+            (ValueRef::Bool(a), ValueRef::Bool(b)) => Some(a.cmp(&b)),
+            (ValueRef::Str(a), ValueRef::Str(b)) => Some(a.cmp(b)),
+            (a, b) => compare_numbers(a, b),
+        }
+    }
+
+    /// Heap bytes in use.
+    pub fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<ValueEntry>()
+            + self.text.capacity()
+            + self.elements.capacity() * size_of::<ValueId>()
+            + self.cells.capacity() * size_of::<Cell>()
+            + self.columns.bytes()
+    }
+
+    /// A value as a person would write it: JSON, with `_` for absent.
+    pub fn show(&self, id: ValueId) -> ShowValue<'_> {
+        ShowValue { values: self, id }
+    }
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self {
+            entries: vec![ValueEntry { data: 0, len: 0, tag: tag::NULL }],
+            text: String::new(),
+            elements: Vec::new(),
+            cells: Vec::new(),
+            columns: Names::default(),
+        }
+    }
+}
+
+fn compare_numbers(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
+    use ValueRef::{Float, Int, UInt};
+    match (a, b) {
+        (Int(a), Int(b)) => Some(a.cmp(&b)),
+        (UInt(a), UInt(b)) => Some(a.cmp(&b)),
+        (Int(_), UInt(_)) => Some(Ordering::Less),
+        (UInt(_), Int(_)) => Some(Ordering::Greater),
+        (Float(a), Float(b)) => a.partial_cmp(&b),
+        (Float(a), Int(b)) => a.partial_cmp(&(b as f64)),
+        (Int(a), Float(b)) => (a as f64).partial_cmp(&b),
+        (Float(a), UInt(b)) => a.partial_cmp(&(b as f64)),
+        (UInt(a), Float(b)) => (a as f64).partial_cmp(&b),
+        _ => None,
+    }
+}
+
+/// Displays a value; see [`Values::show`].
+#[derive(Clone, Copy, Debug)]
+pub struct ShowValue<'a> {
+    values: &'a Values,
+    id: ValueId,
+}
+
+impl fmt::Display for ShowValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.id.is_known() {
+            return f.write_str("unknown");
+        }
+        let show = |id| self.values.show(id);
+        match self.values.get(self.id) {
+            ValueRef::Null => f.write_str("absent"),
+            ValueRef::Bool(value) => write!(f, "{value}"),
+            ValueRef::Int(value) => write!(f, "{value}"),
+            ValueRef::UInt(value) => write!(f, "{value}"),
+            ValueRef::Float(value) => write!(f, "{value}"),
+            ValueRef::Str(text) => write!(f, "{text:?}"),
+            ValueRef::List(elements) => {
+                f.write_str("[")?;
+                for (index, &element) in elements.iter().enumerate() {
+                    let space = if index == 0 { "" } else { " " };
+                    write!(f, "{space}{}", show(element))?;
+                }
+                f.write_str("]")
+            }
+            ValueRef::Row(cells) => {
+                f.write_str("{")?;
+                for (index, cell) in cells.iter().enumerate() {
+                    let space = if index == 0 { "" } else { " " };
+                    write!(f, "{space}{}:{}", self.values.columns.get(cell.column), show(cell.value))?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+/// Interns values while a history is built.
+#[derive(Debug, Default)]
+pub(crate) struct ValueIndex {
+    pub(crate) values: Values,
+    pub(crate) columns: NameIndex<ColumnId>,
+    table: HashTable<u32>,
+}
+
+impl ValueIndex {
+    #[inline]
+    pub(crate) fn int(&mut self, value: i64) -> ValueId {
+        match ValueId::inline(value) {
+            Some(id) => id,
+            None => self.intern(ValueRef::Int(value)),
+        }
+    }
+
+    /// A number; one without a fraction is the integer it equals, so that `1` and `1.0` are one value.
+    pub(crate) fn float(&mut self, value: f64) -> ValueId {
+        // Both bounds are exact in f64; the upper one is excluded because i64::MAX is not.
+        if value.fract() == 0.0 && value >= i64::MIN as f64 && value < i64::MAX as f64 {
+            self.int(value as i64)
+        } else {
+            self.intern(ValueRef::Float(value))
+        }
+    }
+
+    pub(crate) fn uint(&mut self, value: u64) -> ValueId {
+        match i64::try_from(value) {
+            Ok(value) => self.int(value),
+            Err(_) => self.intern(ValueRef::UInt(value)),
+        }
+    }
+
+    /// The id of a value, made if it is new. Lists and rows must hold ids of this table.
+    pub(crate) fn intern(&mut self, value: ValueRef<'_>) -> ValueId {
+        match value {
+            ValueRef::Null => return ValueId::ABSENT,
+            ValueRef::Int(value) => {
+                if let Some(id) = ValueId::inline(value) {
+                    return id;
+                }
+            }
+            _ => {}
+        }
+        let hash = hash_value(value);
+        let values = &self.values;
+        let same = |&id: &u32| same_value(values.decode(values.entries[id as usize]), value);
+        if let Some(&id) = self.table.find(hash, same) {
+            return ValueId(id);
+        }
+        let id = self.values.entries.len() as u32;
+        let (tag, data, len) = match value {
+            ValueRef::Null => (tag::NULL, 0, 0),
+            ValueRef::Bool(value) => (tag::BOOL, u64::from(value), 0),
+            ValueRef::Int(value) => (tag::INT, value as u64, 0),
+            ValueRef::UInt(value) => (tag::UINT, value, 0),
+            ValueRef::Float(value) => (tag::FLOAT, value.to_bits(), 0),
+            ValueRef::Str(text) => {
+                let start = self.values.text.len() as u64;
+                self.values.text.push_str(text);
+                (tag::STR, start, text.len() as u32)
+            }
+            ValueRef::List(elements) => {
+                let start = self.values.elements.len() as u64;
+                self.values.elements.extend_from_slice(elements);
+                (tag::LIST, start, elements.len() as u32)
+            }
+            ValueRef::Row(cells) => {
+                let start = self.values.cells.len() as u64;
+                self.values.cells.extend_from_slice(cells);
+                (tag::ROW, start, cells.len() as u32)
+            }
+        };
+        self.values.entries.push(ValueEntry { data, len, tag });
+        let values = &self.values;
+        self.table.insert_unique(hash, id, |&id| hash_value(values.decode(values.entries[id as usize])));
+        ValueId(id)
+    }
+
+    /// A row from cells in any order; of two cells of one column the last counts.
+    pub(crate) fn row(&mut self, cells: &mut Vec<Cell>) -> ValueId {
+        cells.sort_by_key(|cell| cell.column);
+        cells.reverse();
+        cells.dedup_by_key(|cell| cell.column);
+        cells.reverse();
+        self.intern(ValueRef::Row(cells))
+    }
+
+    pub(crate) fn column(&mut self, name: &str) -> ColumnId {
+        self.columns.intern(NameRef::Str(name))
+    }
+
+    pub(crate) fn finish(mut self) -> Values {
+        self.values.columns = self.columns.names;
+        self.values.entries.shrink_to_fit();
+        self.values.text.shrink_to_fit();
+        self.values.elements.shrink_to_fit();
+        self.values.cells.shrink_to_fit();
+        self.values
+    }
+}
+
+/// Equality of representation: what the table means by "the same value".
+fn same_value(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+    match (a, b) {
+        (ValueRef::Float(a), ValueRef::Float(b)) => a.to_bits() == b.to_bits(),
+        (a, b) => a == b,
+    }
+}
+
+fn hash_value(value: ValueRef<'_>) -> u64 {
+    let mut hasher = FxHasher::default();
+    match value {
+        ValueRef::Null => hasher.write_u32(tag::NULL),
+        ValueRef::Bool(value) => hasher.write_u8(u8::from(value)),
+        ValueRef::Int(value) => hasher.write_i64(value),
+        ValueRef::UInt(value) => hasher.write_u64(value),
+        ValueRef::Float(value) => hasher.write_u64(value.to_bits()),
+        ValueRef::Str(text) => hasher.write(text.as_bytes()),
+        ValueRef::List(elements) => hasher.write(bytemuck::cast_slice(elements)),
+        ValueRef::Row(cells) => hasher.write(bytemuck::cast_slice(cells)),
+    }
+    hasher.finish()
+}
