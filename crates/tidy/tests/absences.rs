@@ -1,0 +1,175 @@
+//! The invariants of absence that ARCHITECTURE.md states, and its list of crates.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tidy::{Source, root};
+
+fn expect_none(rule: &str, broken: Vec<String>) {
+    assert!(broken.is_empty(), "{rule} (see ARCHITECTURE.md):\n  {}", broken.join("\n  "));
+}
+
+/// Every crate of the workspace with its manifest.
+fn crates() -> BTreeMap<String, String> {
+    let manifests = Source::all().into_iter().filter_map(|source| {
+        let name = source.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?.to_owned();
+        (!name.contains('/')).then_some((name, source.text))
+    });
+    manifests.collect()
+}
+
+/// Which of our crates a manifest names under `[dependencies]` (not those for tests only).
+fn uses_of_ours(manifest: &str, ours: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut section = "";
+    let mut used = BTreeSet::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line.trim();
+        } else if section == "[dependencies]" {
+            let name = line.split(['=', '.', ' ']).next().unwrap_or_default();
+            let name = name.strip_prefix("taipan-").unwrap_or(name);
+            if ours.contains(name) {
+                used.insert(name.to_owned());
+            }
+        }
+    }
+    used
+}
+
+/// Lines of product code, with their place, that `is_bad` in crates that `concerns` selects.
+fn lines(concerns: impl Fn(&str) -> bool, is_bad: impl Fn(&Source, &str) -> bool) -> Vec<String> {
+    let mut broken = Vec::new();
+    for source in Source::all().iter().filter(|source| source.is_product_code()) {
+        if !source.crate_name().is_some_and(&concerns) {
+            continue;
+        }
+        for (number, line) in source.code() {
+            if is_bad(source, line) {
+                broken.push(format!("{}:{number}: {}", source.path, line.trim()));
+            }
+        }
+    }
+    broken
+}
+
+#[test]
+fn the_list_of_crates_is_complete() {
+    let document = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md is there");
+    let listed: BTreeSet<String> = document
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let there: BTreeSet<String> = crates().into_keys().collect();
+    assert_eq!(listed, there, "left: the table in ARCHITECTURE.md, right: the folders in crates/");
+}
+
+#[test]
+fn history_and_solver_use_none_of_ours() {
+    let crates = crates();
+    let ours: BTreeSet<String> = crates.keys().cloned().collect();
+    for name in ["history", "solver"] {
+        let Some(manifest) = crates.get(name) else { continue };
+        assert_eq!(uses_of_ours(manifest, &ours), BTreeSet::new(), "{name} stands alone");
+    }
+}
+
+#[test]
+fn nothing_uses_the_command_line() {
+    let crates = crates();
+    let ours: BTreeSet<String> = crates.keys().cloned().collect();
+    let broken = crates
+        .iter()
+        .filter(|(_, manifest)| uses_of_ours(manifest, &ours).iter().any(|used| used == "taipan"))
+        .map(|(name, _)| name.clone())
+        .collect();
+    expect_none("a library cannot use the program", broken);
+}
+
+#[test]
+fn the_checker_knows_no_renderer_generator_or_database() {
+    let crates = crates();
+    let ours: BTreeSet<String> = crates.keys().cloned().collect();
+    let allowed: BTreeSet<String> = ["history", "solver"].map(str::to_owned).into();
+    let Some(manifest) = crates.get("checker") else { return };
+    let used = uses_of_ours(manifest, &ours);
+    assert!(used.is_subset(&allowed), "checker may use {allowed:?} and uses {used:?}");
+}
+
+#[test]
+fn only_the_command_line_prints_and_exits() {
+    let calls =
+        ["println!(", "eprintln!(", "print!(", "eprint!(", "process::exit(", "io::stdout(", "io::stderr("];
+    let broken = lines(|name| name != "taipan", |_, line| calls.iter().any(|call| line.contains(call)));
+    expect_none("only `taipan` prints and exits", broken);
+}
+
+#[test]
+fn only_databases_names_vendors() {
+    let vendors = [
+        "postgres",
+        "mysql",
+        "mariadb",
+        "sqlite",
+        "cockroach",
+        "yugabyte",
+        "tidb",
+        "duckdb",
+        "mongodb",
+        "rocksdb",
+        "oracle database",
+        "dgraph",
+        "galera",
+    ];
+    // The command line passes target names on and the demo says what it runs on.
+    let broken = lines(
+        |name| !["databases", "workload", "taipan", "tidy"].contains(&name),
+        |_, line| {
+            let line = line.to_lowercase();
+            vendors.iter().any(|vendor| line.contains(vendor))
+        },
+    );
+    expect_none("only `databases` names vendors", broken);
+}
+
+#[test]
+fn level_names_are_matched_in_one_place() {
+    let names = [
+        "read-uncommitted",
+        "read-committed",
+        "cursor-stability",
+        "monotonic-view",
+        "consistent-view",
+        "repeatable-read",
+        "snapshot-isolation",
+        "serializable",
+        "strict-serializable",
+        "read-atomic",
+        "causal",
+        "prefix",
+        "parallel-snapshot-isolation",
+    ];
+    let broken = lines(
+        |name| name != "workload" && name != "tidy",
+        |source, line| {
+            !source.path.starts_with("crates/checker/src/levels")
+                && names.iter().any(|name| line.contains(&format!("\"{name}\"")))
+        },
+    );
+    expect_none("level names are matched only in `checker::levels`", broken);
+}
+
+#[test]
+fn every_crate_obeys_the_lints_and_says_what_it_is() {
+    let sources = Source::all();
+    let mut broken = Vec::new();
+    for (name, manifest) in crates() {
+        if !manifest.contains("[lints]\nworkspace = true") {
+            broken.push(format!("{name}: no `[lints] workspace = true`"));
+        }
+        let heads = ["lib.rs", "main.rs"].map(|file| format!("crates/{name}/src/{file}"));
+        let head = sources.iter().find(|source| heads.contains(&source.path));
+        if !head.is_some_and(|head| head.text.starts_with("//! ")) {
+            broken.push(format!("{name}: its first file does not begin with what the crate is"));
+        }
+    }
+    expect_none("crates are alike", broken);
+}
