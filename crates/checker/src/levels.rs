@@ -1,7 +1,27 @@
-//! The levels table.
+//! The levels table: what each isolation level forbids, where the definition comes from, what follows.
+//!
+//! **What.** [`TABLE`] is the one place where levels have names. A row is data: a [`Rule`] on
+//! explanations, and whether session order and real-time order count beside it. Everything else in the
+//! project speaks of [`Level`], never of names.
+//!
+//! **How a name is found.** Case, `-`, `_`, spaces and a leading `:` (as Elle's keywords have it) do not
+//! matter. A name that is not in the table is refused with the nearest ones; no name is accepted that is
+//! not decided.
+//!
+//! **One rule, several orders.** The `strong-session-` and `strong-` rows are the same rules with session
+//! order, or session and real-time order, among the dependencies. Two names that come to the same are one
+//! level: `strong-session-consistent-view` is `parallel-snapshot-isolation` (Cerone and Gotsman, PODC
+//! 2016), `forward-consistent-view` is consistent view with real-time order.
+//!
+//! **Sources.** Adya, *Weak Consistency* (thesis, MIT 1999), chapters 3 and 4; Biswas and Enea, *On the
+//! Complexity of Checking Transactional Consistency* (OOPSLA 2019), the axioms; Cerone and Gotsman,
+//! *Analysing Snapshot Isolation* (PODC 2016); Daudjee and Salem (ICDE 2004, VLDB 2006) for the session
+//! and strong variants.
+
+use std::fmt;
 
 /// An isolation level: a rule on explanations, and the orders that count beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Level {
     /// What the dependency graph must not contain.
     pub rule: Rule,
@@ -11,11 +31,522 @@ pub struct Level {
     pub realtime: bool,
 }
 
-/// The rule of a level, without session and real-time order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The rule of a level, without session and real-time order. D is `ww ∪ wr` and the orders that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
+    /// No cycle of `ww`; reads may see anything somebody wrote.
+    ReadUncommitted,
+    /// No cycle of D.
+    ReadCommitted,
+    /// And no cycle on one key with one item `rw` and otherwise `ww`.
+    CursorStability,
+    /// And no operation misses what an earlier one of its transaction already depends on.
+    MonotonicView,
+    /// No cycle with at most one `rw`.
+    ConsistentView,
+    /// No cycle without a predicate `rw`.
+    RepeatableRead,
     /// Begins and commits interleave; reads see the snapshot at begin; first committer wins.
     SnapshotIsolation,
+    /// No cycle with at most one read-only transaction.
+    UpdateSerializable,
     /// A serial order explains everything.
     Serializable,
+    /// Commit order: what an earlier read of the transaction saw must be seen.
+    AxiomaticReadCommitted,
+    /// Commit order: what directly precedes by session order or reading must be seen.
+    ReadAtomic,
+    /// Commit order: what causally precedes must be seen.
+    Causal,
+    /// Commit order: a prefix of it is seen.
+    Prefix,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct LevelRow {
+    /// The name that output uses.
+    pub name: &'static str,
+    /// Other names that mean the same.
+    pub aliases: &'static [&'static str],
+    /// What it means.
+    pub level: Level,
+    /// What it forbids, in words.
+    pub forbids: &'static str,
+    /// The anomaly that breaks it, by the name people search for.
+    pub anomaly: &'static str,
+    /// Where the definition comes from.
+    pub source: &'static str,
+}
+
+const PLAIN: (bool, bool) = (false, false);
+const SESSION: (bool, bool) = (true, false);
+const REALTIME: (bool, bool) = (false, true);
+const BOTH: (bool, bool) = (true, true);
+
+const fn level(rule: Rule, (session, realtime): (bool, bool)) -> Level {
+    Level { rule, session, realtime }
+}
+
+/// Every level, the plain ones from weak to strong, then the derived ones, then the axiomatic family.
+pub const TABLE: &[LevelRow] = &[
+    LevelRow {
+        name: "read-uncommitted",
+        aliases: &["PL-1", "RU"],
+        level: level(Rule::ReadUncommitted, PLAIN),
+        forbids: "a cycle of ww; a value nobody wrote",
+        anomaly: "G0",
+        source: "Adya 1999, chapter 3",
+    },
+    LevelRow {
+        name: "read-committed",
+        aliases: &["PL-2", "RC"],
+        level: level(Rule::ReadCommitted, PLAIN),
+        forbids: "a cycle of ww and wr; an aborted or intermediate read",
+        anomaly: "G1c",
+        source: "Adya 1999, chapter 3",
+    },
+    LevelRow {
+        name: "cursor-stability",
+        aliases: &["PL-CS", "CS"],
+        level: level(Rule::CursorStability, PLAIN),
+        forbids: "as read-committed; also a cycle on one key with one item rw and otherwise ww",
+        anomaly: "G-cursor",
+        source: "Adya 1999, chapter 4",
+    },
+    LevelRow {
+        name: "monotonic-view",
+        aliases: &["PL-2L"],
+        level: level(Rule::MonotonicView, PLAIN),
+        forbids: "as read-committed; also an operation that misses an effect of S, or of what S depends on, \
+                  after an earlier operation of its transaction depended on S",
+        anomaly: "G-monotonic",
+        source: "Adya 1999, chapter 4",
+    },
+    LevelRow {
+        name: "consistent-view",
+        aliases: &["PL-2+"],
+        level: level(Rule::ConsistentView, PLAIN),
+        forbids: "a cycle of ww, wr and at most one rw",
+        anomaly: "G-single",
+        source: "Adya 1999, chapter 4",
+    },
+    LevelRow {
+        name: "forward-consistent-view",
+        aliases: &["PL-FCV", "FCV"],
+        level: level(Rule::ConsistentView, REALTIME),
+        forbids: "a cycle of ww, wr, real-time order and at most one rw",
+        anomaly: "G-SIb",
+        source: "Adya 1999, chapter 4",
+    },
+    LevelRow {
+        name: "repeatable-read",
+        aliases: &["PL-2.99", "RR"],
+        level: level(Rule::RepeatableRead, PLAIN),
+        forbids: "a cycle without a predicate rw",
+        anomaly: "G2-item",
+        source: "Adya 1999, chapter 3",
+    },
+    LevelRow {
+        name: "snapshot-isolation",
+        aliases: &["PL-SI", "SI"],
+        level: level(Rule::SnapshotIsolation, PLAIN),
+        forbids: "a cycle in which no two rw are adjacent",
+        anomaly: "G-nonadjacent",
+        source: "Adya 1999, chapter 4; Cerone and Gotsman 2016",
+    },
+    LevelRow {
+        name: "update-serializable",
+        aliases: &["PL-3U"],
+        level: level(Rule::UpdateSerializable, PLAIN),
+        forbids: "a cycle with at most one read-only transaction",
+        anomaly: "G-update",
+        source: "Adya 1999, chapter 4",
+    },
+    LevelRow {
+        name: "serializable",
+        aliases: &["PL-3", "SER", "conflict-serializable", "serializability"],
+        level: level(Rule::Serializable, PLAIN),
+        forbids: "a cycle",
+        anomaly: "G2",
+        source: "Adya 1999, chapter 3",
+    },
+    LevelRow {
+        name: "strong-session-read-committed",
+        aliases: &["strong-session-PL-2", "strong-session-RC"],
+        level: level(Rule::ReadCommitted, SESSION),
+        forbids: "a cycle of ww, wr and session order",
+        anomaly: "G1c-process",
+        source: "read-committed with session order",
+    },
+    LevelRow {
+        name: "parallel-snapshot-isolation",
+        aliases: &["PSI", "strong-session-consistent-view", "strong-session-PL-2+"],
+        level: level(Rule::ConsistentView, SESSION),
+        forbids: "a cycle of ww, wr, session order and at most one rw",
+        anomaly: "G-single-process",
+        source: "Cerone and Gotsman 2016; Sovran et al. 2011",
+    },
+    LevelRow {
+        name: "strong-session-snapshot-isolation",
+        aliases: &["strong-session-PL-SI", "strong-session-SI", "session-snapshot-isolation"],
+        level: level(Rule::SnapshotIsolation, SESSION),
+        forbids: "a cycle of ww, wr, session order and rw in which no two rw are adjacent",
+        anomaly: "G-nonadjacent-process",
+        source: "Daudjee and Salem 2006",
+    },
+    LevelRow {
+        name: "strong-session-serializable",
+        aliases: &["strong-session-PL-3", "strong-session-SER"],
+        level: level(Rule::Serializable, SESSION),
+        forbids: "a cycle of ww, wr, rw and session order",
+        anomaly: "G2-process",
+        source: "Daudjee and Salem 2004",
+    },
+    LevelRow {
+        name: "strong-read-committed",
+        aliases: &["strong-PL-2", "strong-RC"],
+        level: level(Rule::ReadCommitted, BOTH),
+        forbids: "a cycle of ww, wr, session and real-time order",
+        anomaly: "G1c-realtime",
+        source: "read-committed with session and real-time order",
+    },
+    LevelRow {
+        name: "strong-snapshot-isolation",
+        aliases: &["strong-PL-SI", "strong-SI", "strict-snapshot-isolation"],
+        level: level(Rule::SnapshotIsolation, BOTH),
+        forbids: "a cycle of ww, wr, session and real-time order and rw in which no two rw are adjacent",
+        anomaly: "G-nonadjacent-realtime",
+        source: "Daudjee and Salem 2006",
+    },
+    LevelRow {
+        name: "strict-serializable",
+        aliases: &[
+            "PL-SS",
+            "SSER",
+            "strict-SER",
+            "strong-serializable",
+            "strong-SER",
+            "strong-PL-3",
+            "strict-serializability",
+        ],
+        level: level(Rule::Serializable, BOTH),
+        forbids: "a cycle of ww, wr, rw, session and real-time order",
+        anomaly: "G2-realtime",
+        source: "Adya 1999, chapter 4; Papadimitriou 1979",
+    },
+    LevelRow {
+        name: "axiomatic-read-committed",
+        aliases: &["axiomatic-RC", "committed-read"],
+        level: level(Rule::AxiomaticReadCommitted, SESSION),
+        forbids: "every commit order containing session order and wr: some read of x misses a writer of x that \
+                  an earlier read of the same transaction had read from",
+        anomaly: "non-monotonic read",
+        source: "Biswas and Enea 2019, axiom Read Committed; what AWDIT, Plume and dbcop call read committed",
+    },
+    LevelRow {
+        name: "read-atomic",
+        aliases: &["RA", "atomic-read"],
+        level: level(Rule::ReadAtomic, SESSION),
+        forbids: "every commit order containing session order and wr: some read of x misses a writer of x that \
+                  precedes the reader in its session or that the reader reads from",
+        anomaly: "fractured read",
+        source: "Biswas and Enea 2019, axiom Read Atomic",
+    },
+    LevelRow {
+        name: "causal",
+        aliases: &[
+            "CC",
+            "TCC",
+            "causal-consistency",
+            "transactional-causal-consistency",
+            "causal-cerone",
+            "transactional-causal",
+        ],
+        level: level(Rule::Causal, SESSION),
+        forbids: "every commit order containing session order and wr: some read of x misses a writer of x that \
+                  precedes the reader by session order and wr",
+        anomaly: "causality violation",
+        source: "Biswas and Enea 2019, axiom Causal",
+    },
+    LevelRow {
+        name: "prefix",
+        aliases: &["PC", "prefix-consistency", "consistent-prefix"],
+        level: level(Rule::Prefix, SESSION),
+        forbids: "every commit order containing session order and wr: some read of x misses a writer of x that \
+                  commits no later than a transaction preceding the reader by session order or wr",
+        anomaly: "long fork",
+        source: "Biswas and Enea 2019, axiom Prefix",
+    },
+];
+
+/// "Whatever satisfies the stronger level satisfies the weaker one."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Implication {
+    /// The level that implies.
+    pub stronger: Level,
+    /// The level that is implied.
+    pub weaker: Level,
+    /// Whether it holds only for histories without scans, iterators, queries and predicate writes.
+    pub without_predicates: bool,
+}
+
+/// The direct implications by name: stronger, then weaker ones. What follows by transitivity is left out.
+const IMPLIES: &[(&str, &[&str])] = &[
+    ("strict-serializable", &["strong-session-serializable", "strong-snapshot-isolation"]),
+    ("strong-session-serializable", &["serializable", "strong-session-snapshot-isolation"]),
+    ("serializable", &["snapshot-isolation", "repeatable-read", "update-serializable"]),
+    ("update-serializable", &["consistent-view"]),
+    ("snapshot-isolation", &["consistent-view"]),
+    ("forward-consistent-view", &["consistent-view"]),
+    ("consistent-view", &["cursor-stability", "monotonic-view"]),
+    ("repeatable-read", &["cursor-stability"]),
+    ("cursor-stability", &["read-committed"]),
+    ("monotonic-view", &["read-committed"]),
+    ("read-committed", &["read-uncommitted"]),
+    (
+        "strong-snapshot-isolation",
+        &["strong-session-snapshot-isolation", "strong-read-committed", "forward-consistent-view"],
+    ),
+    ("strong-session-snapshot-isolation", &["snapshot-isolation", "parallel-snapshot-isolation", "prefix"]),
+    ("parallel-snapshot-isolation", &["causal", "consistent-view", "strong-session-read-committed"]),
+    ("strong-read-committed", &["strong-session-read-committed"]),
+    ("strong-session-read-committed", &["read-committed"]),
+    ("prefix", &["causal"]),
+    ("causal", &["read-atomic"]),
+    ("read-atomic", &["axiomatic-read-committed"]),
+    ("axiomatic-read-committed", &["read-committed"]),
+];
+
+/// Those that hold only where a history has no predicates.
+const IMPLIES_WITHOUT_PREDICATES: &[(&str, &[&str])] = &[("repeatable-read", &["consistent-view"])];
+
+/// All direct implications between levels, as data; see [`Implication`].
+pub fn implications() -> Vec<Implication> {
+    let expand = |list: &[(&str, &[&str])], without_predicates| {
+        let mut all = Vec::new();
+        for (stronger, weaker) in list {
+            for name in *weaker {
+                all.push(Implication { stronger: named(stronger), weaker: named(name), without_predicates });
+            }
+        }
+        all
+    };
+    let mut all = expand(IMPLIES, false);
+    all.extend(expand(IMPLIES_WITHOUT_PREDICATES, true));
+    all
+}
+
+fn named(name: &str) -> Level {
+    Level::parse(name).expect("the lists of implications use names of the table")
+}
+
+impl Level {
+    /// Plain serializability.
+    pub const SERIALIZABLE: Self = level(Rule::Serializable, PLAIN);
+    /// Plain snapshot isolation.
+    pub const SNAPSHOT_ISOLATION: Self = level(Rule::SnapshotIsolation, PLAIN);
+    /// Serializability with session and real-time order.
+    pub const STRICT_SERIALIZABLE: Self = level(Rule::Serializable, BOTH);
+
+    /// All levels, in the order of the table.
+    pub fn all() -> impl DoubleEndedIterator<Item = Level> + ExactSizeIterator + Clone {
+        TABLE.iter().map(|row| row.level)
+    }
+
+    /// The level of a name or alias.
+    pub fn parse(name: &str) -> Result<Self, UnknownLevel> {
+        let wanted = normal(name);
+        let found =
+            TABLE.iter().find(|row| names(row).any(|known| normal(known) == wanted)).map(|row| row.level);
+        found.ok_or_else(|| UnknownLevel { name: name.to_owned(), nearest: nearest(&wanted) })
+    }
+
+    /// Its row, if the table has one for this rule with these orders.
+    pub fn row(self) -> Option<&'static LevelRow> {
+        TABLE.iter().find(|row| row.level == self)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.row().map_or("unnamed", |row| row.name)
+    }
+
+    /// The definition in one sentence, with its source.
+    pub fn definition(self) -> String {
+        match self.row() {
+            Some(row) => format!("{} forbids {} ({})", row.name, row.forbids, row.source),
+            None => format!("{self:?}"),
+        }
+    }
+
+    /// Whether it belongs to the family that is defined by axioms on a commit order.
+    pub fn is_axiomatic(self) -> bool {
+        matches!(self.rule, Rule::AxiomaticReadCommitted | Rule::ReadAtomic | Rule::Causal | Rule::Prefix)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Level {
+    type Err = UnknownLevel;
+
+    fn from_str(name: &str) -> Result<Self, UnknownLevel> {
+        Self::parse(name)
+    }
+}
+
+/// A name that no level has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownLevel {
+    /// What was asked for.
+    pub name: String,
+    /// The names that look most like it, the nearest first.
+    pub nearest: Vec<&'static str>,
+}
+
+impl fmt::Display for UnknownLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no isolation level {:?}; the nearest are {}", self.name, self.nearest.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownLevel {}
+
+fn names(row: &LevelRow) -> impl Iterator<Item = &'static str> {
+    std::iter::once(row.name).chain(row.aliases.iter().copied())
+}
+
+/// A name without what people write differently.
+fn normal(name: &str) -> String {
+    let name = name.trim().trim_start_matches(':');
+    name.chars()
+        .filter(|letter| !matches!(letter, '-' | '_' | ' '))
+        .map(|letter| letter.to_ascii_lowercase())
+        .collect()
+}
+
+/// How many suggestions an unknown name gets.
+const NEAREST_MAX: usize = 3;
+/// Longer names are not compared: nobody mistypes that much.
+const COMPARED_LEN_MAX: usize = 64;
+
+fn nearest(wanted: &str) -> Vec<&'static str> {
+    let wanted: Vec<char> = wanted.chars().take(COMPARED_LEN_MAX).collect();
+    let distance_to_row = |row: &LevelRow| {
+        names(row)
+            .map(|name| edit_distance(&wanted, &normal(name).chars().collect::<Vec<_>>()))
+            .min()
+            .unwrap_or(usize::MAX)
+    };
+    let mut rows: Vec<_> = TABLE.iter().map(|row| (distance_to_row(row), row.name)).collect();
+    rows.sort_by_key(|&(distance, _)| distance);
+    rows.truncate(NEAREST_MAX);
+    rows.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Levenshtein's distance, one row of the matrix at a time.
+fn edit_distance(a: &[char], b: &[char]) -> usize {
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (row, left) in a.iter().enumerate() {
+        let mut current = vec![row + 1];
+        for (column, right) in b.iter().enumerate() {
+            let replaced = above[column] + usize::from(left != right);
+            current.push(replaced.min(above[column + 1] + 1).min(current[column] + 1));
+        }
+        above = current;
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_name_and_alias_resolves_to_its_own_row_and_is_used_once() {
+        let mut seen = HashSet::new();
+        for row in TABLE {
+            for name in names(row) {
+                assert!(seen.insert(normal(name)), "{name} is used twice");
+                assert_eq!(Level::parse(name), Ok(row.level), "{name}");
+                assert_eq!(Level::parse(&name.to_uppercase().replace('-', "_")), Ok(row.level), "{name}");
+            }
+            assert_eq!(row.level.name(), row.name);
+        }
+        let levels: HashSet<_> = Level::all().collect();
+        assert_eq!(levels.len(), TABLE.len(), "two rows are the same level");
+    }
+
+    #[test]
+    fn names_that_people_write() {
+        for (written, name) in [
+            ("pl-2", "read-committed"),
+            ("PL3", "serializable"),
+            (":strict-serializable", "strict-serializable"),
+            ("Strong Session SI", "strong-session-snapshot-isolation"),
+            ("tcc", "causal"),
+            ("PSI", "parallel-snapshot-isolation"),
+            ("strong-session-consistent-view", "parallel-snapshot-isolation"),
+            ("PL-2+", "consistent-view"),
+            ("pl-2.99", "repeatable-read"),
+            ("committed-read", "axiomatic-read-committed"),
+        ] {
+            assert_eq!(Level::parse(written).map(Level::name), Ok(name), "{written}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_nearest() {
+        for (written, expected) in [
+            ("serialisable", "serializable"),
+            ("snapshot-isolaton", "snapshot-isolation"),
+            ("repeatable-reads", "repeatable-read"),
+            ("PL-4", "serializable"),
+        ] {
+            let unknown = Level::parse(written).expect_err("not a level");
+            assert!(unknown.nearest.contains(&expected), "{written}: {unknown}");
+            assert!(unknown.to_string().contains(expected));
+        }
+        // What Elle accepts without checking it is not offered.
+        for name in ["linearizable", "sequential", "PRAM", "monotonic-reads", ""] {
+            assert!(Level::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn implications_are_acyclic_and_reach_every_level() {
+        let all = implications();
+        let mut levels: HashSet<Level> = HashSet::new();
+        for implication in &all {
+            assert_ne!(implication.stronger, implication.weaker);
+            levels.insert(implication.stronger);
+            levels.insert(implication.weaker);
+        }
+        assert_eq!(levels.len(), TABLE.len());
+        // Remove levels that nothing implies until none is left.
+        let mut left: Vec<Level> = Level::all().collect();
+        while !left.is_empty() {
+            let before = left.len();
+            let implied: HashSet<Level> = all
+                .iter()
+                .filter(|implication| left.contains(&implication.stronger))
+                .map(|implication| implication.weaker)
+                .collect();
+            left.retain(|level| implied.contains(level));
+            assert!(left.len() < before, "a cycle among {left:?}");
+        }
+    }
+
+    #[test]
+    fn definitions_name_the_pattern_and_the_source() {
+        let definition = Level::SNAPSHOT_ISOLATION.definition();
+        assert!(definition.contains("no two rw are adjacent"), "{definition}");
+        assert!(definition.contains("Adya 1999"), "{definition}");
+    }
 }

@@ -12,7 +12,7 @@
 mod levels;
 mod verdict;
 
-pub use levels::{Level, Rule};
+pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};
 pub use verdict::{
     Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,
     Verdict, Witness,
