@@ -1,0 +1,212 @@
+//! The solver against brute force on tens of thousands of tiny random problems, driven both ways:
+//! by its own search and by a caller that adds clauses in between; and every proof re-checked.
+
+use solver::{Graph, Lit, Node, Progress, ProofStep, Solver, Var};
+
+/// A small deterministic generator (SplitMix64): a failing case is named by its seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+#[derive(Debug)]
+struct Problem {
+    nodes: usize,
+    known: Vec<(Node, Node)>,
+    vars: Vec<[Vec<(Node, Node)>; 2]>,
+    clauses: Vec<Vec<(usize, bool)>>,
+}
+
+impl Problem {
+    fn random(random: &mut Random) -> Self {
+        let nodes = 2 + random.below(6);
+        let edge = |random: &mut Random| (random.below(nodes) as Node, random.below(nodes) as Node);
+        // Known edges lead forward in the identity order, so that it is a legal start.
+        let known = (0..random.below(5))
+            .map(|_| edge(random))
+            .filter(|(from, to)| from != to)
+            .map(|(from, to)| (from.min(to), from.max(to)))
+            .collect();
+        let edges = |random: &mut Random| {
+            (0..random.below(3)).map(|_| edge(random)).filter(|(from, to)| from != to).collect::<Vec<_>>()
+        };
+        let vars: Vec<_> = (0..1 + random.below(7)).map(|_| [edges(random), edges(random)]).collect();
+        let clauses = (0..random.below(10))
+            .map(|_| {
+                (0..1 + random.below(3)).map(|_| (random.below(vars.len()), random.below(2) == 0)).collect()
+            })
+            .collect();
+        Self { nodes, known, vars, clauses }
+    }
+
+    fn acyclic(&self, assignment: u32) -> bool {
+        let mut edges = self.known.clone();
+        for (index, sets) in self.vars.iter().enumerate() {
+            edges.extend(&sets[usize::from(assignment >> index & 1 == 0)]);
+        }
+        // Kahn: take away sources until none is left.
+        let mut left: Vec<Node> = (0..self.nodes as Node).collect();
+        loop {
+            let before = left.len();
+            let present = left.clone();
+            left.retain(|&node| edges.iter().any(|&(from, to)| to == node && present.contains(&from)));
+            match left.len() {
+                0 => return true,
+                now if now == before => return false,
+                _ => {}
+            }
+        }
+    }
+
+    fn satisfied(&self, assignment: u32) -> bool {
+        self.clauses
+            .iter()
+            .all(|clause| clause.iter().any(|&(var, positive)| (assignment >> var & 1 == 1) == positive))
+    }
+
+    fn solvable(&self) -> bool {
+        (0..1 << self.vars.len()).any(|assignment| self.satisfied(assignment) && self.acyclic(assignment))
+    }
+}
+
+fn lit(clause: (usize, bool)) -> Lit {
+    let var = Var(clause.0 as u32);
+    if clause.1 { var.positive() } else { var.negative() }
+}
+
+fn solver_for(problem: &Problem) -> Solver {
+    let start: Vec<u32> = (0..problem.nodes as u32).collect();
+    let mut solver = Solver::new(Graph::new(problem.nodes, &problem.known), &start);
+    solver.log_proof();
+    for [when_true, when_false] in &problem.vars {
+        solver.new_var(when_true, when_false);
+    }
+    solver
+}
+
+#[test]
+fn agrees_with_brute_force() {
+    for seed in 0..30_000 {
+        let mut random = Random(seed);
+        let problem = Problem::random(&mut random);
+        let mut solver = solver_for(&problem);
+        // Some clauses before the search, some in the middle of it, after random decisions.
+        let late = random.below(problem.clauses.len() + 1);
+        for (tag, clause) in problem.clauses[..late].iter().enumerate() {
+            solver.add_clause(&clause.iter().map(|&it| lit(it)).collect::<Vec<_>>(), tag as u32);
+        }
+        for (tag, clause) in problem.clauses.iter().enumerate().skip(late) {
+            if solver.propagate() == Progress::Consistent {
+                let choice = lit((random.below(problem.vars.len()), random.below(2) == 0));
+                if solver.value(choice).is_none() {
+                    solver.decide(choice);
+                    solver.propagate();
+                }
+            }
+            solver.add_clause(&clause.iter().map(|&it| lit(it)).collect::<Vec<_>>(), tag as u32);
+        }
+        let progress = match solver.solve() {
+            Progress::Consistent => solver.complete(),
+            other => other,
+        };
+        match progress {
+            Progress::Consistent => {
+                let assignment = (0..problem.vars.len())
+                    .filter(|&var| solver.value(lit((var, true))) == Some(true))
+                    .fold(0, |bits, var| bits | 1 << var);
+                assert!(problem.satisfied(assignment), "seed {seed}: a clause is not satisfied: {problem:?}");
+                assert!(problem.acyclic(assignment), "seed {seed}: there is a cycle: {problem:?}");
+                for &(from, to) in &problem.known {
+                    assert!(solver.position(from) < solver.position(to), "seed {seed}");
+                }
+            }
+            Progress::Unsatisfiable => {
+                assert!(!problem.solvable(), "seed {seed}: called unsatisfiable: {problem:?}");
+                check_proof(&problem, &solver, seed);
+                let tags = solver.core().tags;
+                let kept = tags.iter().map(|&tag| problem.clauses[tag as usize].clone()).collect();
+                let core = Problem { clauses: kept, ..problem };
+                assert!(!core.solvable(), "seed {seed}: the core is satisfiable: {core:?}");
+            }
+            Progress::Interrupted => unreachable!("nobody interrupts"),
+        }
+    }
+}
+
+/// Every lemma's cycle exists; every learnt clause follows by unit propagation; so does the end.
+fn check_proof(problem: &Problem, solver: &Solver, seed: u64) {
+    let mut clauses: Vec<Vec<Lit>> = Vec::new();
+    for step in solver.proof().expect("it was asked for") {
+        match step {
+            ProofStep::Input { lits, tag } => {
+                let mut input: Vec<Lit> = problem.clauses[*tag as usize].iter().map(|&it| lit(it)).collect();
+                input.sort_unstable();
+                input.dedup();
+                let mut lits = lits.clone();
+                lits.sort_unstable();
+                assert_eq!(lits, input, "seed {seed}");
+                clauses.push(lits);
+            }
+            ProofStep::Cycle { lits, nodes } => {
+                assert_cycle(problem, lits, nodes, seed);
+                clauses.push(lits.clone());
+            }
+            ProofStep::Learnt { lits } => {
+                assert!(refutes(&clauses, lits), "seed {seed}: {lits:?} does not follow");
+                clauses.push(lits.clone());
+            }
+        }
+    }
+    assert!(refutes(&clauses, &[]), "seed {seed}: the proof does not end in a contradiction");
+}
+
+fn assert_cycle(problem: &Problem, lits: &[Lit], nodes: &[Node], seed: u64) {
+    let available = |from: Node, to: Node| {
+        problem.known.contains(&(from, to))
+            || lits.iter().any(|&it| {
+                let sets = &problem.vars[it.var().0 as usize];
+                // The clause holds the negations of the literals whose edges are used.
+                sets[usize::from(it.is_positive())].contains(&(from, to))
+            })
+    };
+    for (index, &from) in nodes.iter().enumerate() {
+        let to = nodes[(index + 1) % nodes.len()];
+        assert!(available(from, to), "seed {seed}: {from} → {to} is no edge of {lits:?} in {problem:?}");
+    }
+}
+
+/// Whether supposing all of `lits` false leads to a falsified clause by unit propagation.
+fn refutes(clauses: &[Vec<Lit>], lits: &[Lit]) -> bool {
+    let mut truths: Vec<Lit> = lits.iter().map(|&it| !it).collect();
+    loop {
+        let mut grew = false;
+        for clause in clauses {
+            if clause.iter().any(|it| truths.contains(it)) {
+                continue;
+            }
+            let open: Vec<Lit> = clause.iter().copied().filter(|&it| !truths.contains(&!it)).collect();
+            match open[..] {
+                [] => return true,
+                [unit] => {
+                    truths.push(unit);
+                    grew = true;
+                }
+                _ => {}
+            }
+        }
+        if !grew {
+            return false;
+        }
+    }
+}
