@@ -1,0 +1,269 @@
+//! Edges in sentences: why one transaction must come before another, in terms of what clients did and saw.
+//!
+//! Every sentence is made from the edge's own [`Reason`] and the operations it names; nothing is inferred here.
+
+use crate::finding::{Place, Step};
+use crate::{phrase, shorten};
+use checker::{Edge, EdgeKind, Reason};
+use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
+
+/// How deep inferred edges are unfolded; an argument deeper than this is cut with a remark.
+const DEPTH_MAX: usize = 8;
+
+/// The steps of an argument.
+pub(crate) fn steps(history: &History, edges: &[Edge]) -> Vec<Step> {
+    let speaker = Speaker { history };
+    edges.iter().map(|edge| speaker.step(edge, 0)).collect()
+}
+
+struct Speaker<'h> {
+    history: &'h History,
+}
+
+impl Speaker<'_> {
+    fn step(&self, edge: &Edge, depth: usize) -> Step {
+        let because = match &edge.reason {
+            Reason::Otherwise { because } if depth < DEPTH_MAX => {
+                because.iter().map(|edge| self.step(edge, depth + 1)).collect()
+            }
+            _ => Vec::new(),
+        };
+        Step {
+            from: edge.from.map(|txn| self.name(txn)),
+            to: self.name(edge.to),
+            edge: edge.kind.name(),
+            key: edge.key.map(|key| self.key(key)),
+            predicate: edge.predicate,
+            why: self.why(edge, depth),
+            because,
+            places: self.places(&edge.reason),
+        }
+    }
+
+    fn why(&self, edge: &Edge, depth: usize) -> String {
+        match edge.reason {
+            Reason::Saw { read, write: Some(write) } => self.saw(edge, read, write),
+            Reason::Saw { read, write: None } => self.saw_the_beginning(edge, read),
+            Reason::Missed { read, write } => self.missed(read, write),
+            Reason::Overwrote { first, second } => self.overwrote(edge, first, second),
+            Reason::Otherwise { ref because } => self.otherwise(edge, because, depth),
+            Reason::Session => self.session(edge),
+            Reason::Clock => self.clock(edge),
+        }
+    }
+
+    /// `2:0 read x = 1, which 1:0 wrote`.
+    fn saw(&self, edge: &Edge, read: OpId, write: OpId) -> String {
+        let (reader, writer) = (self.owner(read), self.owner(write));
+        let deed = self.history.operation(write);
+        let seen = self.deed_with(read, new_value(deed));
+        let who = if reader == writer { "it".to_owned() } else { self.name(writer) };
+        let own = if reader == writer { " itself" } else { "" };
+        let after = self.aftermath(reader, writer, write);
+        match deed {
+            Operation::Write { value, .. } if value != ValueId::ABSENT && self.is_point_read(read) => {
+                format!("{seen}, which {who} wrote{own}{after}")
+            }
+            Operation::Append { value, .. } if self.is_point_read(read) => {
+                let element = shorten::value(self.history.values(), value, None);
+                format!("{seen}, with the {element} that {who} appended{own}{after}")
+            }
+            _ => {
+                let place = match edge.key {
+                    Some(key) if deed.key().is_none() => format!(" ({})", self.key(key)),
+                    _ => String::new(),
+                };
+                let words = phrase::operation(self.history, deed);
+                format!("{seen}{place}, seeing that {who}{own} {words}{after}")
+            }
+        }
+    }
+
+    /// What became of a write that somebody saw, where that is the point.
+    fn aftermath(&self, reader: TxnId, writer: TxnId, write: OpId) -> String {
+        if reader == writer {
+            return String::new();
+        }
+        match self.history.transaction(writer).status() {
+            Status::Aborted => return " before it aborted".to_owned(),
+            Status::Unknown => return " (its client never learnt whether it committed)".to_owned(),
+            Status::Committed => {}
+        }
+        let Operation::Write { key, .. } = self.history.operation(write) else { return String::new() };
+        let later = self.history.transaction(writer).ops().find(|&(op, deed)| {
+            op > write
+                && deed.key() == Some(key)
+                && matches!(deed, Operation::Write { .. } | Operation::Delete { .. })
+        });
+        later.map_or(String::new(), |(_, deed)| {
+            format!(" before it {} itself", phrase::operation(self.history, deed))
+        })
+    }
+
+    /// `2:0 read x = 0, the initial value`.
+    fn saw_the_beginning(&self, edge: &Edge, read: OpId) -> String {
+        let seen = self.deed(read);
+        let Operation::Read { key, value, .. } = self.history.operation(read) else {
+            let place = edge.key.map(|key| format!(" {}", self.key(key))).unwrap_or_default();
+            return format!("{seen}, seeing the initial state{place}");
+        };
+        if self.history.initial_value(key) == value {
+            format!("{seen}, the initial value")
+        } else {
+            format!("{seen}, which nobody wrote")
+        }
+    }
+
+    /// `2:0 read y = absent before 1:0 wrote y = 1`.
+    fn missed(&self, read: OpId, write: OpId) -> String {
+        let (reader, writer) = (self.owner(read), self.owner(write));
+        if reader != writer {
+            return format!("{} before {}", self.deed(read), self.deed(write));
+        }
+        let words = phrase::operation(self.history, self.history.operation(write));
+        match write < read {
+            true => format!("{} although it had itself {words} before", self.deed(read)),
+            false => format!("{} before it {words} itself", self.deed(read)),
+        }
+    }
+
+    /// `1:0 wrote x = 1 before 2:0 wrote x = 2`.
+    fn overwrote(&self, edge: &Edge, first: Option<OpId>, second: OpId) -> String {
+        let Some(first) = first else {
+            let key = edge.key.or(self.history.operation(second).key());
+            let state = key.map_or("the initial state".to_owned(), |key| {
+                let value = shorten::value(self.history.values(), self.history.initial_value(key), None);
+                format!("the initial {} = {value}", self.key(key))
+            });
+            return format!("{state} was there before {}", self.deed(second));
+        };
+        let (old, new) = (self.history.operation(first), self.history.operation(second));
+        if let (Operation::Write { key: at, value: a }, Operation::Write { key, value: b }) = (old, new) {
+            let (a, b) = shorten::pair(self.history.values(), a, b);
+            let how = self.shown_by_own_read(at, first, second);
+            let (earlier, later) = (self.name(self.owner(first)), self.name(self.owner(second)));
+            let key = self.key(key);
+            return format!("{earlier} wrote {key} = {a} before {later} wrote {key} = {b}{how}");
+        }
+        format!("{} before {}", self.deed(first), self.deed(second))
+    }
+
+    /// The read that shows the order of two writes, if the later writer made it itself.
+    fn shown_by_own_read(&self, key: KeyId, first: OpId, second: OpId) -> &'static str {
+        let written = new_value(self.history.operation(first));
+        let own = self.history.transaction(self.owner(second)).ops();
+        let mut reads = own.take_while(|&(op, _)| op < second).filter(|(_, deed)| {
+            matches!(*deed, Operation::Read { key: at, value, .. } if at == key && Some(value) == written)
+        });
+        if reads.next().is_some() { ", having read it" } else { "" }
+    }
+
+    /// `1:0 wrote x = 1 before 2:0 wrote x = 2: the other way round would close a cycle with 3:0`.
+    fn otherwise(&self, edge: &Edge, because: &[Edge], depth: usize) -> String {
+        let first = edge.from.map_or("the initial state".to_owned(), |from| self.part(edge, from, true));
+        let second = self.part(edge, edge.to, false);
+        let ends = [edge.from, Some(edge.to)];
+        let mut through: Vec<String> = Vec::new();
+        for other in because.iter().flat_map(|edge| [edge.from, Some(edge.to)]) {
+            let Some(txn) = other.filter(|_| !ends.contains(&other)) else { continue };
+            let name = self.name(txn);
+            if !through.contains(&name) {
+                through.push(name);
+            }
+        }
+        let with = match through.as_slice() {
+            [] => String::new(),
+            [one] => format!(" with {one}"),
+            [all @ .., last] => format!(" with {} and {last}", all.join(", ")),
+        };
+        let cut = if depth >= DEPTH_MAX { " (shown above this far only)" } else { "" };
+        format!("{first} before {second}: the other way round would close a cycle{with}{cut}")
+    }
+
+    /// What a transaction did to the key of an edge: its read if it is the reader of an `rw`, else its last write.
+    fn part(&self, edge: &Edge, txn: TxnId, is_from: bool) -> String {
+        let Some(key) = edge.key else { return self.name(txn) };
+        let reads = matches!((edge.kind, is_from), (EdgeKind::Rw, true) | (EdgeKind::Wr, false));
+        let mut deeds =
+            self.history.transaction(txn).ops().filter(|(_, deed)| {
+                deed.key() == Some(key) && matches!(deed, Operation::Read { .. }) == reads
+            });
+        let deed = if reads { deeds.next() } else { deeds.last() };
+        match deed {
+            Some((op, _)) => self.deed(op),
+            None if reads => format!("{} read {}", self.name(txn), self.key(key)),
+            None => format!("{} changed {}", self.name(txn), self.key(key)),
+        }
+    }
+
+    fn session(&self, edge: &Edge) -> String {
+        let session = self.history.sessions().get(self.history.transaction(edge.to).session());
+        let first = edge.from.map_or("the initial state".to_owned(), |from| self.name(from));
+        format!("session {session} issued {first} before {}", self.name(edge.to))
+    }
+
+    fn clock(&self, edge: &Edge) -> String {
+        let span = |txn: TxnId| self.history.transaction(txn).client();
+        let to = self.name(edge.to);
+        let Some(from) = edge.from else { return format!("{to} began after the initial state") };
+        let name = self.name(from);
+        match (span(from), span(edge.to)) {
+            (Some(first), Some(second)) => {
+                format!("{name} had ended at {} when {to} began at {}", first.end, second.begin)
+            }
+            _ => format!("{name} had ended when {to} began"),
+        }
+    }
+
+    // ---- words ----
+
+    fn deed(&self, op: OpId) -> String {
+        self.deed_with(op, None)
+    }
+
+    fn deed_with(&self, op: OpId, focus: Option<ValueId>) -> String {
+        let words = phrase::focused(self.history, self.history.operation(op), focus);
+        format!("{} {words}", self.name(self.owner(op)))
+    }
+
+    fn is_point_read(&self, op: OpId) -> bool {
+        matches!(self.history.operation(op), Operation::Read { .. })
+    }
+
+    fn owner(&self, op: OpId) -> TxnId {
+        self.history.transaction_of(op)
+    }
+
+    fn name(&self, txn: TxnId) -> String {
+        self.history.transaction(txn).name().to_string()
+    }
+
+    fn key(&self, key: KeyId) -> String {
+        self.history.keys().get(key).to_string()
+    }
+
+    fn places(&self, reason: &Reason) -> Vec<Place> {
+        let ops = match *reason {
+            Reason::Saw { read, write } => [Some(read), write],
+            Reason::Missed { read, write } => [Some(read), Some(write)],
+            Reason::Overwrote { first, second } => [first, Some(second)],
+            Reason::Otherwise { .. } | Reason::Session | Reason::Clock => [None, None],
+        };
+        ops.into_iter().flatten().map(|op| self.place(op)).collect()
+    }
+
+    fn place(&self, op: OpId) -> Place {
+        let txn = self.owner(op);
+        let first = self.history.transaction(txn).ops().next().map_or(op, |(first, _)| first);
+        Place { transaction: self.name(txn), operation: op.index() - first.index() }
+    }
+}
+
+/// The value that an operation leaves behind or adds.
+fn new_value(operation: Operation<'_>) -> Option<ValueId> {
+    match operation {
+        Operation::Write { value, .. } | Operation::Append { value, .. } => Some(value),
+        Operation::Update { set, .. } => Some(set),
+        _ => None,
+    }
+}

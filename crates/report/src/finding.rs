@@ -1,0 +1,217 @@
+//! The data form of an explanation: everything a rendering needs, and nothing of the history it came from.
+
+use crate::{argue, phrase};
+use checker::{Anomaly, Evidence, Undecided, Verdict};
+use history::{History, Transaction, TxnId};
+use serde::Serialize;
+
+/// What is told of one check of one file at one level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The file, as the user named it.
+    pub file: String,
+    /// The name of the level.
+    pub level: String,
+    /// `accepted`, `violated` or `undecided`.
+    pub verdict: &'static str,
+    /// What went wrong; for a violation.
+    pub anomaly: Option<Named>,
+    /// Why there is no answer; for an undecided check.
+    pub reason: Option<String>,
+    /// The core; for a violation.
+    pub transactions: Vec<Member>,
+    /// The argument; for a violation. A cycle's edges are in order.
+    pub explanation: Vec<Step>,
+    /// Steps that others follow from and that are not part of the cycle.
+    pub support: Vec<Step>,
+    /// How large the history is.
+    pub size: Size,
+    /// What the answer cost.
+    pub cost: Cost,
+}
+
+/// An anomaly's names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Elle's name.
+    pub name: String,
+    /// The common name where one fits.
+    pub common: Option<&'static str>,
+}
+
+/// A transaction of the core.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its session's name.
+    pub session: String,
+    /// Its place in its session, from 0.
+    pub position: u32,
+    /// `committed`, `aborted` or `unknown`.
+    pub status: &'static str,
+    /// The client's clock from begin to the answer to commit.
+    pub client: Option<(i64, i64)>,
+    /// The database's start and commit timestamps.
+    pub db: Option<(String, String)>,
+    /// Hints and debug fields, a JSON object.
+    pub ctx: Option<String>,
+    /// Its operations in words, in the order issued.
+    pub operations: Vec<String>,
+}
+
+/// One edge of the argument.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// The earlier transaction; none for the initial state.
+    pub from: Option<String>,
+    /// The later one.
+    pub to: String,
+    /// `ww`, `wr`, `rw`, `so` or `rt`.
+    pub edge: &'static str,
+    /// The key it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Whether it comes from a predicate's evaluation.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub predicate: bool,
+    /// The sentence.
+    pub why: String,
+    /// For an inferred edge: the steps it follows from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Step>,
+    /// The operations the sentence is about.
+    #[serde(skip)]
+    pub places: Vec<Place>,
+}
+
+/// An operation of a transaction of the core.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The transaction's name.
+    pub transaction: String,
+    /// Which of its operations, from 0.
+    pub operation: usize,
+}
+
+/// How large a history is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Transactions of any status.
+    pub transactions: usize,
+    /// Operations.
+    pub operations: usize,
+    /// Sessions.
+    pub sessions: usize,
+}
+
+/// What an answer cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Milliseconds to read the file.
+    pub read_ms: f64,
+    /// Milliseconds to check it.
+    pub check_ms: f64,
+    /// The most memory the process has had so far.
+    pub peak_rss_bytes: u64,
+}
+
+impl Size {
+    /// Of a history.
+    pub fn of(history: &History) -> Self {
+        Self {
+            transactions: history.len(),
+            operations: history.op_count(),
+            sessions: history.sessions().len(),
+        }
+    }
+}
+
+impl Finding {
+    /// Puts a verdict into words.
+    pub fn new(file: &str, level: &str, history: &History, verdict: &Verdict, cost: Cost) -> Self {
+        let blank = Self::undecided(file, level, String::new(), Size::of(history), cost);
+        match verdict {
+            Verdict::Accepted(_) => Self { verdict: verdict.name(), reason: None, ..blank },
+            Verdict::Undecided(why) => Self { reason: Some(sentence(why)), ..blank },
+            Verdict::Violated(evidence) => Self {
+                verdict: verdict.name(),
+                reason: None,
+                anomaly: Some(Named::from(&evidence.anomaly)),
+                transactions: members(history, evidence),
+                explanation: argue::steps(history, &evidence.edges),
+                support: argue::steps(history, &evidence.support),
+                ..blank
+            },
+        }
+    }
+
+    /// No answer, for a reason outside the check (the file could not be read within its limits, say).
+    pub fn undecided(file: &str, level: &str, reason: String, size: Size, cost: Cost) -> Self {
+        Self {
+            file: file.to_owned(),
+            level: level.to_owned(),
+            verdict: "undecided",
+            anomaly: None,
+            reason: Some(reason),
+            transactions: Vec::new(),
+            explanation: Vec::new(),
+            support: Vec::new(),
+            size,
+            cost,
+        }
+    }
+}
+
+impl From<&Anomaly> for Named {
+    fn from(anomaly: &Anomaly) -> Self {
+        Self { name: anomaly.name.clone(), common: anomaly.common }
+    }
+}
+
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.common {
+            Some(common) if common != self.name => write!(f, "{} ({common})", self.name),
+            _ => f.write_str(&self.name),
+        }
+    }
+}
+
+/// The core, and any transaction an edge names beside it.
+fn members(history: &History, evidence: &Evidence) -> Vec<Member> {
+    let mut all: Vec<TxnId> = evidence.transactions.clone();
+    for edge in &evidence.edges {
+        for txn in edge.from.into_iter().chain([edge.to]) {
+            if !all.contains(&txn) {
+                all.push(txn);
+            }
+        }
+    }
+    all.into_iter().map(|txn| Member::new(history, history.transaction(txn))).collect()
+}
+
+impl Member {
+    fn new(history: &History, transaction: Transaction<'_>) -> Self {
+        Self {
+            name: transaction.name().to_string(),
+            session: history.sessions().get(transaction.session()).to_string(),
+            position: transaction.position(),
+            status: transaction.status().name(),
+            client: transaction.client().map(|span| (span.begin, span.end)),
+            db: transaction.db().map(|(start, commit)| (start.to_string(), commit.to_string())),
+            ctx: transaction.ctx().map(str::to_owned),
+            operations: transaction.ops().map(|(_, deed)| phrase::operation(history, deed)).collect(),
+        }
+    }
+}
+
+/// Why there is no answer, as a sentence without a full stop.
+fn sentence(why: &Undecided) -> String {
+    match why {
+        Undecided::Timeout => "the time is up".to_owned(),
+        Undecided::Memory => "the memory is used up".to_owned(),
+        Undecided::Cancelled => "the check was cancelled".to_owned(),
+        Undecided::Unsupported(why) => why.clone(),
+    }
+}

@@ -1,0 +1,199 @@
+//! A finding as text for a terminal.
+
+use crate::{Finding, Member, Step};
+use anstyle::{AnsiColor, Style};
+use std::fmt::Write;
+
+/// Transactions with more operations than this show only those the argument is about.
+const OPERATIONS_MAX: usize = 12;
+
+/// How text is coloured.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Palette {
+    good: Style,
+    bad: Style,
+    open: Style,
+    strong: Style,
+    faint: Style,
+}
+
+impl Palette {
+    /// No colours at all.
+    pub fn plain() -> Self {
+        Self::default()
+    }
+
+    /// For a terminal.
+    pub fn coloured() -> Self {
+        let of = |colour: AnsiColor| Style::new().fg_color(Some(colour.into())).bold();
+        Self {
+            good: of(AnsiColor::Green),
+            bad: of(AnsiColor::Red),
+            open: of(AnsiColor::Yellow),
+            strong: Style::new().bold(),
+            faint: Style::new().dimmed(),
+        }
+    }
+
+    fn verdict(&self, name: &str) -> Style {
+        match name {
+            "accepted" => self.good,
+            "violated" => self.bad,
+            _ => self.open,
+        }
+    }
+}
+
+/// A finding: one line, and for a violation the argument below it.
+pub fn text(finding: &Finding, palette: Palette) -> String {
+    let mut out = String::new();
+    // Writing into a string cannot fail.
+    let _ = write_finding(&mut out, finding, palette);
+    out
+}
+
+fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::fmt::Result {
+    let (colour, strong) = (palette.verdict(finding.verdict), palette.strong);
+    write!(out, "{}: {}: {colour}{}{colour:#}", finding.file, finding.level, finding.verdict)?;
+    if let Some(anomaly) = &finding.anomaly {
+        write!(out, ": {strong}{anomaly}{strong:#}")?;
+    }
+    if let Some(reason) = &finding.reason {
+        write!(out, ": {reason}")?;
+    }
+    writeln!(out, " {}", size(finding, palette))?;
+    if finding.anomaly.is_some() {
+        write_argument(out, finding, palette)?;
+    }
+    Ok(())
+}
+
+fn size(finding: &Finding, palette: Palette) -> String {
+    let faint = palette.faint;
+    let size = finding.size;
+    format!(
+        "{faint}({}, {}, {}; read in {}, checked in {}){faint:#}",
+        count(size.transactions, "transaction"),
+        count(size.operations, "operation"),
+        count(size.sessions, "session"),
+        duration(finding.cost.read_ms),
+        duration(finding.cost.check_ms),
+    )
+}
+
+fn write_argument(out: &mut String, finding: &Finding, palette: Palette) -> std::fmt::Result {
+    match finding.transactions.as_slice() {
+        [] => {}
+        [_] => writeln!(out, "  nothing that {} allows explains this transaction:", finding.level)?,
+        many => writeln!(
+            out,
+            "  nothing that {} allows explains these {} transactions together:",
+            finding.level,
+            many.len()
+        )?,
+    }
+    let width = finding.transactions.iter().map(|member| member.name.chars().count()).max().unwrap_or(0);
+    for member in &finding.transactions {
+        write_member(out, member, finding, width, palette)?;
+    }
+    if !finding.explanation.is_empty() {
+        writeln!(out, "  because")?;
+        write_steps(out, &finding.explanation, 2, palette)?;
+    }
+    if let Some(end) = conclusion(finding) {
+        writeln!(out, "  so {end}")?;
+    }
+    if !finding.support.is_empty() {
+        writeln!(out, "  where")?;
+        write_steps(out, &finding.support, 2, palette)?;
+    }
+    Ok(())
+}
+
+fn write_member(
+    out: &mut String,
+    member: &Member,
+    finding: &Finding,
+    width: usize,
+    palette: Palette,
+) -> std::fmt::Result {
+    let strong = palette.strong;
+    write!(out, "    {strong}{:width$}{strong:#}  ", member.name)?;
+    if member.status != "committed" {
+        write!(out, "({}) ", member.status)?;
+    }
+    let many = member.operations.len() > OPERATIONS_MAX;
+    let mentioned = |index: usize| {
+        let mut places = finding.explanation.iter().flat_map(|step| &step.places);
+        places.any(|place| place.transaction == member.name && place.operation == index)
+    };
+    let mut shown = Vec::new();
+    let mut left_out = 0;
+    for (index, words) in member.operations.iter().enumerate() {
+        if many && !mentioned(index) {
+            left_out += 1;
+        } else {
+            shown.push(words.as_str());
+        }
+    }
+    write!(out, "{}", shown.join(", "))?;
+    if left_out > 0 {
+        let faint = palette.faint;
+        write!(out, "{} {faint}(and {left_out} more){faint:#}", if shown.is_empty() { "" } else { "," })?;
+    }
+    writeln!(out)
+}
+
+fn write_steps(out: &mut String, steps: &[Step], depth: usize, palette: Palette) -> std::fmt::Result {
+    let faint = palette.faint;
+    for step in steps {
+        let from = step.from.as_deref().unwrap_or("initial");
+        let key = step.key.as_ref().map(|key| format!(" {key}")).unwrap_or_default();
+        writeln!(
+            out,
+            "{:indent$}{} {faint}({from} {} {}{key}){faint:#}",
+            "",
+            step.why,
+            step.edge,
+            step.to,
+            indent = 2 * depth
+        )?;
+        write_steps(out, &step.because, depth + 1, palette)?;
+    }
+    Ok(())
+}
+
+/// What a cycle comes to.
+fn conclusion(finding: &Finding) -> Option<String> {
+    let steps = &finding.explanation;
+    let closes = steps.len() > 1
+        && steps
+            .iter()
+            .zip(steps.iter().cycle().skip(1))
+            .all(|(step, next)| Some(&step.to) == next.from.as_ref());
+    let first = steps.first()?.from.as_ref()?;
+    closes.then(|| format!("{first} would have to come before itself"))
+}
+
+/// `1 session`, `2 sessions`, `1,234 operations`.
+fn count(number: usize, noun: &str) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{grouped} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A time with three digits or fewer that mean something.
+fn duration(ms: f64) -> String {
+    match ms {
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms if ms < 1000.0 => format!("{ms:.0} ms"),
+        ms if ms < 10_000.0 => format!("{:.2} s", ms / 1000.0),
+        ms => format!("{:.1} s", ms / 1000.0),
+    }
+}
