@@ -61,6 +61,18 @@ impl fmt::Display for Name {
     }
 }
 
+impl From<i64> for Name {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Self {
+        Self::Str(text.to_owned())
+    }
+}
+
 impl From<i64> for NameRef<'_> {
     fn from(value: i64) -> Self {
         Self::Int(value)

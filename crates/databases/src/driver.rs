@@ -1,0 +1,136 @@
+//! The one trait that every database stands behind.
+//!
+//! A [`Database`] hands out [`Session`]s; a session runs one transaction at a time, with blocking calls,
+//! from one thread. What goes wrong is a [`Failure`], and which of its three kinds it is decides the
+//! recorded outcome: the runner never looks at vendors' codes.
+
+use crate::isolation::Isolation;
+use crate::request::{Request, Response, Schema, Value};
+use history::Name;
+use std::fmt;
+
+/// A database that can be connected to any number of times.
+pub trait Database: Send + Sync {
+    /// The product and its version, for people.
+    fn name(&self) -> String;
+
+    /// The isolation levels it offers, strongest last.
+    fn isolations(&self) -> &'static [Isolation];
+
+    /// Makes an empty table for the workload (dropping an older one) and fills in the initial values.
+    fn create(&self, schema: &Schema, initial: &[(Name, Value)]) -> Result<(), Failure>;
+
+    /// Opens a connection.
+    fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure>;
+
+    /// Disturbs the database, where it can be: see [`Fault`]. Answers whether the fault was inflicted.
+    fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
+        let _ = fault;
+        Ok(false)
+    }
+}
+
+/// A connection.
+pub trait Session: Send {
+    /// Begins a transaction.
+    fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure>;
+
+    /// Issues one operation inside the transaction.
+    fn execute(&mut self, request: &Request) -> Result<Response, Failure>;
+
+    /// Commits.
+    fn commit(&mut self) -> Result<(), Failure>;
+
+    /// Rolls back, also after a failure; a session without a transaction stays as it is.
+    fn rollback(&mut self) -> Result<(), Failure>;
+
+    /// What was sent last, in the vendor's language; `None` for stores without one.
+    fn statement(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether a lock that a read asks for is really taken.
+    fn locks(&self) -> bool {
+        false
+    }
+
+    /// What the database said of the transaction that just ended and its place among the others;
+    /// kept with the transaction until the run is over and places can be turned into timestamps.
+    fn stamp(&mut self) -> Option<Stamp> {
+        None
+    }
+}
+
+/// What a session learnt about a transaction's place in the database's own order, in the vendor's terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The snapshot it read from.
+    pub snapshot: String,
+    /// The name under which it committed; `None` if it wrote nothing.
+    pub commit: Option<String>,
+}
+
+/// A way to disturb a database in mid-run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// Cuts one connection from the server's side.
+    KillConnection,
+    /// Kills the server with SIGKILL and starts it again.
+    KillServer,
+    /// Stops the server and starts it again.
+    RestartServer,
+    /// Suspends the server for a moment.
+    PauseServer,
+}
+
+/// Why an operation did not go through, by what it means for the transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The database refused, and said so: the transaction has no effect. Serialization failures,
+    /// deadlocks, lock time-outs, unique violations.
+    Aborted {
+        /// The vendor's code.
+        code: String,
+        /// The vendor's words.
+        message: String,
+    },
+    /// The connection is gone. In a commit, nobody knows whether it took effect.
+    Lost {
+        /// The vendor's words.
+        message: String,
+    },
+    /// A mistake that trying again does not cure: wrong SQL, no such user, no space left.
+    Mistake {
+        /// What is wrong, and what to do about it.
+        message: String,
+    },
+}
+
+impl Failure {
+    /// A mistake, said in a sentence.
+    pub fn mistake(message: impl Into<String>) -> Self {
+        Self::Mistake { message: message.into() }
+    }
+
+    /// A lost connection.
+    pub fn lost(message: impl Into<String>) -> Self {
+        Self::Lost { message: message.into() }
+    }
+
+    /// A refusal.
+    pub fn aborted(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Aborted { code: code.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Aborted { code, message } => write!(f, "aborted by the database ({code}): {message}"),
+            Self::Lost { message } => write!(f, "connection lost: {message}"),
+            Self::Mistake { message } => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

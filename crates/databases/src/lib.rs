@@ -1,0 +1,31 @@
+//! Drives real databases and records what their clients see.
+//!
+//! The nouns:
+//!
+//! * [`Database`] and [`Session`] — the one trait behind which every vendor stands, one file a vendor.
+//!   A [`Failure`] says what an error means for the transaction, so that outcomes are honest.
+//! * [`Recorder`] and [`Tracer`] — envelope tracing: into a [`history::History`] and, line by line as
+//!   it happens, into a file of the native format.
+//! * [`Plan`] and [`run`] — a workload, and the threads that carry it out.
+//!
+//! This crate is the only one that names vendors, and it never judges results.
+
+mod dialect;
+mod driver;
+mod intern;
+mod isolation;
+mod line;
+mod record;
+mod request;
+mod run;
+mod sql;
+mod sqlite;
+
+pub use driver::{Database, Failure, Fault, Session, Stamp};
+pub use isolation::Isolation;
+pub use record::{Detail, Header, Listener, OpRecord, RecordError, Recorder, Sinks, Tracer, TxnRecord};
+pub use request::{
+    Column, Condition, KeyRange, Kind, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Schema, Value,
+};
+pub use run::{Client, Counts, Plan, Progress, RunError, RunOptions, Step, Summary, run};
+pub use sqlite::Sqlite;

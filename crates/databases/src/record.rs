@@ -1,0 +1,374 @@
+//! Envelope tracing: what a client asked and what came back, noted before and after every call.
+//!
+//! A [`Recorder`] belongs to a history, a [`Tracer`] to a session. A tracer keeps the transaction in
+//! flight to itself; when the transaction ends, its line goes to the file with one `write` under one
+//! lock, before the session does anything else. So a crash of the client program loses at most the
+//! transactions in flight, and lines of a session stand in session order (boomslang.txt §4.1).
+//!
+//! Cost: one clock reading before and one after each call, one line formatted a transaction.
+//! A write that fails (a full disk) cuts the file back to its last whole line and stops the recording.
+//!
+//! ```
+//! use databases::{Recorder, Request, Response, Header};
+//! use history::Status;
+//!
+//! let recorder = Recorder::in_memory(&Header::default()).unwrap();
+//! let mut tracer = recorder.tracer(1.into());
+//! tracer.begin();
+//! tracer.call(Request::write("x", 1));   // before the call
+//! tracer.answer(Response::Done);         // after it
+//! tracer.end(Status::Committed).unwrap();
+//! drop(tracer);
+//! let history = recorder.finish().unwrap();
+//! assert_eq!(history.len(), 1);
+//! ```
+
+use crate::driver::Stamp;
+use crate::intern::Interner;
+use crate::line;
+use crate::request::{Request, Response, Value};
+use history::{BuildError, History, Name, Span, Status};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// What stands before the first transaction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Header {
+    /// The level the history is to be checked at, by the checker's name.
+    pub level: Option<String>,
+    /// Values before the first transaction.
+    pub initial: Vec<(Name, Value)>,
+    /// Further fields, e.g. the database and the workload.
+    pub notes: Vec<(String, String)>,
+}
+
+/// A transaction as its client saw it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TxnRecord {
+    /// The connection.
+    pub session: Name,
+    /// Whether it took effect.
+    pub status: Status,
+    /// The client's clock, in nanoseconds since the recording began.
+    pub client: Span,
+    /// The level it asked for, where it differs from the history's.
+    pub level: Option<String>,
+    /// Its operations in the order issued.
+    pub ops: Vec<OpRecord>,
+    /// What the database said of its place among the others.
+    pub stamp: Option<Stamp>,
+    /// Why it did not commit.
+    pub failure: Option<String>,
+}
+
+/// An operation as its client saw it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpRecord {
+    /// What was asked.
+    pub request: Request,
+    /// What came back; `None` if nothing did.
+    pub response: Option<Response>,
+    /// The client's clock around it.
+    pub at: Span,
+    /// The text that was sent.
+    pub statement: Option<String>,
+}
+
+/// How much is kept beside the operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// Statement texts, in `ctx`.
+    pub statements: bool,
+    /// The clock around each operation, in `at`.
+    pub operation_clocks: bool,
+}
+
+impl Default for Detail {
+    fn default() -> Self {
+        Self { statements: true, operation_clocks: true }
+    }
+}
+
+/// Why recording stopped.
+#[derive(Debug)]
+pub enum RecordError {
+    /// The file could not be written. What stood there before is whole.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The history refused a transaction.
+    History(BuildError),
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, error } => write!(
+                f,
+                "cannot record to {}: {error}; the transactions recorded before are whole and can be checked",
+                path.display()
+            ),
+            Self::History(error) => write!(f, "the recorded history is impossible: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+impl From<BuildError> for RecordError {
+    fn from(error: BuildError) -> Self {
+        Self::History(error)
+    }
+}
+
+/// Called with every finished transaction, in the order of the file.
+pub type Listener = Box<dyn FnMut(&TxnRecord) + Send>;
+
+/// Collects the transactions of all sessions. Copies record into the same history.
+#[derive(Clone)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    start: Instant,
+    detail: Detail,
+    sink: Mutex<Sink>,
+}
+
+struct Sink {
+    file: Option<LineFile>,
+    memory: Option<Interner>,
+    listener: Option<Listener>,
+    stamps: Vec<Option<Stamp>>,
+    keep_stamps: bool,
+}
+
+/// Where a recorder keeps what it is told.
+#[derive(Default)]
+pub struct Sinks {
+    /// A file in the native format, written as it happens.
+    pub file: Option<PathBuf>,
+    /// Whether [`Recorder::finish`] returns the history; without it memory stays flat on long runs.
+    pub memory: bool,
+    /// Told of every transaction.
+    pub listener: Option<Listener>,
+    /// How much is kept.
+    pub detail: Detail,
+}
+
+impl Recorder {
+    /// Records to the sinks given.
+    pub fn new(header: &Header, sinks: Sinks) -> Result<Self, RecordError> {
+        let file = match sinks.file {
+            None => None,
+            Some(path) => Some(LineFile::create(path, &line::header(header))?),
+        };
+        let memory = sinks.memory.then(|| Interner::new(header));
+        let keep_stamps = sinks.memory;
+        let sink = Sink { file, memory, listener: sinks.listener, stamps: Vec::new(), keep_stamps };
+        let shared = Shared { start: Instant::now(), detail: sinks.detail, sink: Mutex::new(sink) };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Records in memory only.
+    pub fn in_memory(header: &Header) -> Result<Self, RecordError> {
+        Self::new(header, Sinks { memory: true, ..Sinks::default() })
+    }
+
+    /// Records to a file and in memory.
+    pub fn to_file(header: &Header, path: impl AsRef<Path>) -> Result<Self, RecordError> {
+        let file = Some(path.as_ref().to_owned());
+        Self::new(header, Sinks { file, memory: true, ..Sinks::default() })
+    }
+
+    /// A tracer for one session.
+    pub fn tracer(&self, session: Name) -> Tracer {
+        Tracer { shared: Arc::clone(&self.shared), session, open: None }
+    }
+
+    /// The history recorded so far; empty if nothing was kept in memory.
+    pub fn finish(self) -> Result<History, RecordError> {
+        self.finish_with_stamps().map(|(history, _)| history)
+    }
+
+    /// The history, and beside each of its transactions what the database said of its place.
+    pub(crate) fn finish_with_stamps(self) -> Result<(History, Vec<Option<Stamp>>), RecordError> {
+        let mut sink = self.shared.sink();
+        let stamps = std::mem::take(&mut sink.stamps);
+        match sink.memory.take() {
+            Some(memory) => Ok((memory.finish()?, stamps)),
+            None => Ok((History::default(), stamps)),
+        }
+    }
+}
+
+impl Shared {
+    /// A poisoned lock only means that another session panicked; the sink is whole between lines.
+    fn sink(&self) -> MutexGuard<'_, Sink> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> i64 {
+        i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX)
+    }
+}
+
+/// Notes what one session does.
+pub struct Tracer {
+    shared: Arc<Shared>,
+    session: Name,
+    open: Option<TxnRecord>,
+}
+
+impl Tracer {
+    /// Call before sending BEGIN. A transaction still open is dropped.
+    pub fn begin(&mut self) {
+        let now = self.shared.now();
+        self.open = Some(TxnRecord {
+            session: self.session.clone(),
+            status: Status::Unknown,
+            client: Span { begin: now, end: now },
+            level: None,
+            ops: Vec::new(),
+            stamp: None,
+            failure: None,
+        });
+    }
+
+    /// Call before sending an operation.
+    pub fn call(&mut self, request: Request) {
+        let now = self.shared.now();
+        let op = OpRecord { request, response: None, at: Span { begin: now, end: now }, statement: None };
+        self.open().ops.push(op);
+    }
+
+    /// Call when its answer is there.
+    pub fn answer(&mut self, response: Response) {
+        self.answered();
+        if let Some(op) = self.open().ops.last_mut() {
+            op.response = Some(response);
+        }
+    }
+
+    /// How many operations the open transaction has.
+    pub(crate) fn operations(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.ops.len() as u64)
+    }
+
+    /// The clock after the call, unless it was read already.
+    fn answered(&mut self) {
+        let now = self.shared.now();
+        if let Some(op) = self.open().ops.last_mut().filter(|op| op.response.is_none()) {
+            op.at.end = now;
+        }
+    }
+
+    /// Call instead when it failed; the operation was issued, its result is not known.
+    pub fn failed(&mut self, why: impl fmt::Display) {
+        self.answered();
+        self.open().failure = Some(why.to_string());
+    }
+
+    /// The text that the last operation sent.
+    pub fn statement(&mut self, text: Option<&str>) {
+        if !self.shared.detail.statements {
+            return;
+        }
+        if let Some(op) = self.open().ops.last_mut() {
+            op.statement = text.map(str::to_owned);
+        }
+    }
+
+    /// The level of this transaction, where it differs from the history's.
+    pub fn level(&mut self, level: &str) {
+        self.open().level = Some(level.to_owned());
+    }
+
+    /// What the database said of the transaction's place among the others.
+    pub fn stamp(&mut self, stamp: Option<Stamp>) {
+        self.open().stamp = stamp;
+    }
+
+    /// Call when the answer to COMMIT or ROLLBACK is there, or will never come.
+    pub fn end(&mut self, status: Status) -> Result<(), RecordError> {
+        self.note_end();
+        self.write(status)
+    }
+
+    /// The clock at the end, for callers that still ask the database things before [`Tracer::write`].
+    pub fn note_end(&mut self) {
+        let now = self.shared.now();
+        self.open().client.end = now;
+    }
+
+    /// Writes the transaction down. After this it cannot be lost.
+    pub fn write(&mut self, status: Status) -> Result<(), RecordError> {
+        let Some(mut record) = self.open.take() else { return Ok(()) };
+        record.status = status;
+        let detail = self.shared.detail;
+        let text = line::transaction(&record, detail);
+        let mut sink = self.shared.sink();
+        if let Some(file) = &mut sink.file {
+            file.write(&text)?;
+        }
+        if let Some(memory) = &mut sink.memory {
+            memory.add(&record, detail)?;
+        }
+        if let Some(listener) = &mut sink.listener {
+            listener(&record);
+        }
+        if sink.keep_stamps {
+            sink.stamps.push(record.stamp.take());
+        }
+        Ok(())
+    }
+
+    fn open(&mut self) -> &mut TxnRecord {
+        if self.open.is_none() {
+            self.begin();
+        }
+        self.open.as_mut().expect("begin() has just opened a transaction")
+    }
+}
+
+/// A file that only ever holds whole lines.
+struct LineFile {
+    path: PathBuf,
+    file: File,
+    /// Bytes of whole lines; everything behind is cut off after a failed write.
+    whole: u64,
+}
+
+impl LineFile {
+    fn create(path: PathBuf, first: &str) -> Result<Self, RecordError> {
+        let file = match File::create(&path) {
+            Ok(file) => file,
+            Err(error) => return Err(RecordError::File { path, error }),
+        };
+        let mut this = Self { path, file, whole: 0 };
+        this.write(first)?;
+        Ok(this)
+    }
+
+    fn write(&mut self, line: &str) -> Result<(), RecordError> {
+        match self.file.write_all(line.as_bytes()) {
+            Ok(()) => {
+                self.whole += line.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // If even this fails the reader still refuses only the last, broken line.
+                let _ = self.file.set_len(self.whole);
+                Err(RecordError::File { path: self.path.clone(), error })
+            }
+        }
+    }
+}

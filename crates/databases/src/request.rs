@@ -1,0 +1,313 @@
+//! What a client asks of a database and what comes back, before anything is interned.
+
+use history::{Comparison, Lock, Name};
+
+/// A value on its way to or from a database.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// SQL's NULL; as a read's result, the key was absent.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A number that is no integer.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// A list of scalars.
+    List(Vec<Value>),
+    /// A row: column names with scalars.
+    Row(Vec<(String, Value)>),
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl Value {
+    /// The integer, if it is one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// A range of keys, `[from, to)`; a missing bound is open.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeyRange {
+    /// The first key of the range.
+    pub from: Option<Name>,
+    /// The first key after the range.
+    pub to: Option<Name>,
+}
+
+impl KeyRange {
+    /// Whether a key lies in it.
+    pub fn contains(&self, key: &Name) -> bool {
+        self.from.as_ref().is_none_or(|from| from <= key) && self.to.as_ref().is_none_or(|to| key < to)
+    }
+}
+
+/// A condition on a value; means what the native format says of `where`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// Every part holds.
+    All(Vec<Condition>),
+    /// Some part holds.
+    Any(Vec<Condition>),
+    /// The part does not hold.
+    Not(Box<Condition>),
+    /// A column compared with a scalar; a scalar value answers to the column `value`.
+    Compare(String, Comparison, Value),
+}
+
+impl Condition {
+    /// Whether a present value satisfies it.
+    pub fn holds(&self, value: &Value) -> bool {
+        match self {
+            Self::All(parts) => parts.iter().all(|part| part.holds(value)),
+            Self::Any(parts) => parts.iter().any(|part| part.holds(value)),
+            Self::Not(part) => !part.holds(value),
+            Self::Compare(column, with, constant) => column_of(value, column)
+                .filter(|found| **found != Value::Null)
+                .is_some_and(|found| compare(found, *with, constant)),
+        }
+    }
+}
+
+fn column_of<'v>(value: &'v Value, column: &str) -> Option<&'v Value> {
+    match value {
+        Value::Row(cells) => cells.iter().find(|(name, _)| name == column).map(|(_, value)| value),
+        scalar => (column == SCALAR_COLUMN).then_some(scalar),
+    }
+}
+
+fn compare(found: &Value, with: Comparison, constant: &Value) -> bool {
+    let order = match (found, constant) {
+        (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
+        (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
+        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
+        (Value::Int(a), Value::Float(b)) => (*a as f64).partial_cmp(b),
+        (Value::Float(a), Value::Int(b)) => a.partial_cmp(&(*b as f64)),
+        _ => None,
+    };
+    match with {
+        Comparison::Equal => order.map_or(found == constant, std::cmp::Ordering::is_eq),
+        Comparison::NotEqual => order.map_or(found != constant, std::cmp::Ordering::is_ne),
+        Comparison::Less => order.is_some_and(std::cmp::Ordering::is_lt),
+        Comparison::LessOrEqual => order.is_some_and(std::cmp::Ordering::is_le),
+        Comparison::Greater => order.is_some_and(std::cmp::Ordering::is_gt),
+        Comparison::GreaterOrEqual => order.is_some_and(std::cmp::Ordering::is_ge),
+    }
+}
+
+/// The column that holds scalars.
+pub const SCALAR_COLUMN: &str = "value";
+/// The column that holds lists.
+pub const LIST_COLUMN: &str = "list";
+
+/// One operation to be issued.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// A point read.
+    Read {
+        /// What to read.
+        key: Name,
+        /// Whether to lock it.
+        lock: Lock,
+    },
+    /// Insert or overwrite.
+    Write {
+        /// Where.
+        key: Name,
+        /// What.
+        value: Value,
+    },
+    /// Physical deletion.
+    Delete {
+        /// Where.
+        key: Name,
+    },
+    /// Adds one element to the list at a key.
+    Append {
+        /// Where.
+        key: Name,
+        /// What.
+        value: Value,
+    },
+    /// All keys of a range, ascending.
+    Scan {
+        /// The range.
+        range: KeyRange,
+    },
+    /// The first keys of a range in iteration order.
+    Iterate {
+        /// The range.
+        range: KeyRange,
+        /// From the end of the range to its beginning.
+        reverse: bool,
+        /// How many keys to ask for.
+        limit: u32,
+    },
+    /// All rows that satisfy a condition.
+    Query {
+        /// The condition.
+        condition: Condition,
+    },
+    /// Every row that satisfies the condition gets the value.
+    Update {
+        /// The condition.
+        condition: Condition,
+        /// The new value.
+        set: Value,
+    },
+    /// Every row that satisfies the condition is deleted.
+    DeleteWhere {
+        /// The condition.
+        condition: Condition,
+    },
+}
+
+impl Request {
+    /// A plain point read.
+    pub fn read(key: impl Into<Name>) -> Self {
+        Self::Read { key: key.into(), lock: Lock::None }
+    }
+
+    /// An insert or overwrite.
+    pub fn write(key: impl Into<Name>, value: impl Into<Value>) -> Self {
+        Self::Write { key: key.into(), value: value.into() }
+    }
+
+    /// An append to a list.
+    pub fn append(key: impl Into<Name>, value: impl Into<Value>) -> Self {
+        Self::Append { key: key.into(), value: value.into() }
+    }
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Response {
+    /// The value of a point read.
+    Value(Value),
+    /// A write, delete or append went through.
+    Done,
+    /// The rows of a scan, iteration or query.
+    Rows {
+        /// Keys with values, in the order they came.
+        rows: Vec<(Name, Value)>,
+        /// Whether the end of the range was reported (for iterations).
+        exhausted: bool,
+    },
+    /// What a predicate write or delete changed, as far as the database says.
+    Changed {
+        /// How many rows.
+        count: Option<u64>,
+        /// Which ones.
+        keys: Option<Vec<Name>>,
+    },
+}
+
+/// The table that a workload needs: what its keys are, and which columns its values fill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Integers or text.
+    pub key: Kind,
+    /// The columns beside the key. Scalars live in a column named `value`, lists in one named `list`.
+    pub columns: Vec<Column>,
+    /// Whether columns may be NULL: where values of several shapes share the table, or rows leave
+    /// columns out.
+    pub nullable: bool,
+}
+
+/// A column of a [`Schema`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name: lower-case letters, digits and `_`.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// 64-bit integers.
+    Int,
+    /// Text, ordered by its bytes.
+    Text,
+    /// A list, as the text of its elements in JSON, separated by commas.
+    List,
+}
+
+impl Schema {
+    /// Integer keys with integer values.
+    pub fn integers() -> Self {
+        Self::with(Kind::Int, &[(SCALAR_COLUMN, Kind::Int)])
+    }
+
+    /// Integer keys with lists.
+    pub fn lists() -> Self {
+        Self::with(Kind::Int, &[(LIST_COLUMN, Kind::List)])
+    }
+
+    /// Integer keys with rows of integer columns.
+    pub fn rows(columns: &[&str]) -> Self {
+        let columns: Vec<_> = columns.iter().map(|name| (*name, Kind::Int)).collect();
+        Self::with(Kind::Int, &columns)
+    }
+
+    /// Keys and columns as given.
+    pub fn with(key: Kind, columns: &[(&str, Kind)]) -> Self {
+        let mixed =
+            columns.len() > 1 && columns.iter().any(|(name, _)| [SCALAR_COLUMN, LIST_COLUMN].contains(name));
+        let columns =
+            columns.iter().map(|(name, kind)| Column { name: (*name).to_owned(), kind: *kind }).collect();
+        Self { key, columns, nullable: mixed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_mean_what_the_format_says() {
+        let row = Value::Row(vec![("v1".into(), Value::Int(3)), ("v2".into(), Value::Null)]);
+        let compare = |column: &str, with, value| Condition::Compare(column.into(), with, value);
+        assert!(compare("v1", Comparison::Equal, Value::Int(3)).holds(&row));
+        assert!(
+            compare("v1", Comparison::Equal, Value::Float(3.0)).holds(&row),
+            "numbers compare as numbers"
+        );
+        assert!(compare("v1", Comparison::NotEqual, "3".into()).holds(&row), "types differ: unequal");
+        assert!(!compare("v1", Comparison::Less, "4".into()).holds(&row), "types differ: not less");
+        assert!(!compare("v2", Comparison::NotEqual, Value::Int(3)).holds(&row), "a null column is missing");
+        assert!(!compare("v9", Comparison::NotEqual, Value::Int(3)).holds(&row), "a missing column");
+        let not = Condition::Not(Box::new(compare("v9", Comparison::Equal, Value::Int(3))));
+        assert!(not.holds(&row), "the negation of a false comparison holds");
+        assert!(compare("value", Comparison::GreaterOrEqual, Value::Int(3)).holds(&Value::Int(3)));
+        assert!(Condition::All(vec![]).holds(&row));
+        assert!(!Condition::Any(vec![]).holds(&row));
+    }
+
+    #[test]
+    fn ranges_are_half_open_and_integers_come_first() {
+        let range = KeyRange { from: Some(Name::Int(3)), to: Some(Name::Str("b".into())) };
+        let inside = |key: Name| range.contains(&key);
+        assert!(inside(Name::Int(3)) && inside(Name::Int(900)) && inside(Name::Str("a".into())));
+        assert!(!inside(Name::Int(2)) && !inside(Name::Str("b".into())));
+    }
+}

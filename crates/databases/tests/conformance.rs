@@ -1,0 +1,27 @@
+//! Every driver answers every kind of operation as a plain map would.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod support;
+
+use databases::{Database, Sqlite};
+use support::model;
+
+#[test]
+fn sqlite_answers_as_a_map_would() {
+    let database = Sqlite::temporary().unwrap();
+    model::conforms(&database, 400);
+}
+
+#[test]
+fn a_rolled_back_transaction_leaves_nothing() {
+    let database = Sqlite::temporary().unwrap();
+    model::rolls_back(&database);
+}
+
+#[test]
+fn an_unknown_folder_is_a_sentence() {
+    let database = Sqlite::at("/nonexistent/folder/x.db");
+    let error = database.create(&databases::Schema::integers(), &[]).unwrap_err().to_string();
+    assert!(error.contains("/nonexistent/folder/x.db"), "{error}");
+}
