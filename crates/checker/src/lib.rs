@@ -10,6 +10,7 @@
 //! This crate does not print, read files or know a database by name.
 
 mod levels;
+pub mod oracle;
 mod verdict;
 
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};

@@ -1,0 +1,485 @@
+//! An editable copy of a history: owned names and values, vectors one can remove from.
+//!
+//! A sketch keeps what a verdict can depend on: sessions, statuses, client clocks, database timestamps,
+//! operations, results, initial values. Transaction ids, `ctx` and unknown fields are left behind.
+
+use history::{
+    Builder, Cell, Comparison, History, Id, KeyId, Lock, Name, Operation, Predicate, Range, Row, Span,
+    Status, Timestamp, ValueId, ValueRef,
+};
+use std::fmt;
+
+/// An owned value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Datum {
+    /// The result is not known.
+    Unknown,
+    /// The key is absent.
+    Absent,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// An integer above `i64::MAX`.
+    UInt(u64),
+    /// A number that is no integer.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// A list.
+    List(Vec<Datum>),
+    /// A row with columns.
+    Row(Vec<(String, Datum)>),
+}
+
+/// An owned predicate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// Every part holds.
+    All(Vec<Condition>),
+    /// Some part holds.
+    Any(Vec<Condition>),
+    /// The part does not hold.
+    Not(Box<Condition>),
+    /// A column compared with a constant.
+    Compare(String, Comparison, Datum),
+}
+
+/// Rows that came back: key and value.
+pub type Rows = Vec<(Name, Datum)>;
+
+/// An owned operation. `None` where a result is optional means: not known.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the fields are those of history::Operation")]
+pub enum SketchOp {
+    /// See [`Operation::Read`].
+    Read { key: Name, value: Datum, lock: Lock },
+    /// See [`Operation::Write`].
+    Write { key: Name, value: Datum },
+    /// See [`Operation::Delete`].
+    Delete { key: Name },
+    /// See [`Operation::Append`].
+    Append { key: Name, value: Datum },
+    /// See [`Operation::Scan`].
+    Scan { from: Option<Name>, to: Option<Name>, rows: Option<Rows> },
+    /// See [`Operation::Iterate`].
+    Iterate { from: Option<Name>, to: Option<Name>, reverse: bool, exhausted: bool, rows: Option<Rows> },
+    /// See [`Operation::Query`].
+    Query { condition: Condition, rows: Option<Rows> },
+    /// See [`Operation::Update`].
+    Update { condition: Condition, set: Datum, count: Option<u64>, keys: Option<Vec<Name>> },
+    /// See [`Operation::DeleteWhere`].
+    DeleteWhere { condition: Condition, count: Option<u64>, keys: Option<Vec<Name>> },
+}
+
+/// An owned transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SketchTxn {
+    /// The connection that issued it.
+    pub session: Name,
+    /// Whether it took effect.
+    pub status: Status,
+    /// The client's clock.
+    pub client: Option<Span>,
+    /// The database's timestamps.
+    pub db: Option<(Timestamp, Timestamp)>,
+    /// Its operations.
+    pub ops: Vec<SketchOp>,
+}
+
+/// An editable copy of a history.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sketch {
+    /// Values before the first transaction.
+    pub initial: Vec<(Name, Datum)>,
+    /// The transactions; those of one session in session order.
+    pub transactions: Vec<SketchTxn>,
+}
+
+impl Sketch {
+    /// Copies a history.
+    pub fn of(history: &History) -> Self {
+        let copy = Copier { history };
+        Self {
+            initial: copy.rows(history.initial()),
+            transactions: history
+                .transactions()
+                .map(|txn| SketchTxn {
+                    session: history.sessions().get(txn.session()).to_owned(),
+                    status: txn.status(),
+                    client: txn.client(),
+                    db: txn.db(),
+                    ops: txn.ops().map(|(_, operation)| copy.operation(operation)).collect(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Makes the history that it is a sketch of.
+    pub fn build(&self) -> History {
+        let mut make = Maker { builder: Builder::new() };
+        for (key, value) in &self.initial {
+            let (key, value) = (make.key(key), make.value(value));
+            make.builder.initial(key, value);
+        }
+        for txn in &self.transactions {
+            let session = make.builder.session(txn.session.as_ref());
+            make.builder.begin(session);
+            make.builder.set_status(txn.status);
+            if let Some(span) = txn.client {
+                make.builder.set_client(span).expect("a sketch's clocks run forwards");
+            }
+            if let Some((start, commit)) = txn.db {
+                make.builder.set_db(start, commit).expect("a sketch's timestamps run forwards");
+            }
+            for operation in &txn.ops {
+                make.operation(operation);
+            }
+            make.builder.end().expect("a sketch names no transaction, so none twice");
+        }
+        make.builder.finish().expect("a sketch names no transaction, so none twice")
+    }
+}
+
+struct Copier<'h> {
+    history: &'h History,
+}
+
+impl Copier<'_> {
+    fn key(&self, key: KeyId) -> Name {
+        self.history.keys().get(key).to_owned()
+    }
+
+    fn value(&self, value: ValueId) -> Datum {
+        if !value.is_known() {
+            return Datum::Unknown;
+        }
+        match self.history.values().get(value) {
+            ValueRef::Null => Datum::Absent,
+            ValueRef::Bool(value) => Datum::Bool(value),
+            ValueRef::Int(value) => Datum::Int(value),
+            ValueRef::UInt(value) => Datum::UInt(value),
+            ValueRef::Float(value) => Datum::Float(value),
+            ValueRef::Str(text) => Datum::Text(text.to_owned()),
+            ValueRef::List(elements) => {
+                Datum::List(elements.iter().map(|&value| self.value(value)).collect())
+            }
+            ValueRef::Row(cells) => {
+                let columns = self.history.values().columns();
+                let cell = |cell: &Cell| (columns.get(cell.column).to_string(), self.value(cell.value));
+                Datum::Row(cells.iter().map(cell).collect())
+            }
+        }
+    }
+
+    fn rows(&self, rows: &[Row]) -> Rows {
+        rows.iter().map(|row| (self.key(row.key), self.value(row.value))).collect()
+    }
+
+    fn keys(&self, keys: Option<&[KeyId]>) -> Option<Vec<Name>> {
+        keys.map(|keys| keys.iter().map(|&key| self.key(key)).collect())
+    }
+
+    fn condition(&self, predicate: &Predicate) -> Condition {
+        let all = |parts: &[Predicate]| parts.iter().map(|part| self.condition(part)).collect();
+        match predicate {
+            Predicate::All(parts) => Condition::All(all(parts)),
+            Predicate::Any(parts) => Condition::Any(all(parts)),
+            Predicate::Not(part) => Condition::Not(Box::new(self.condition(part))),
+            Predicate::Compare { column, with, constant } => Condition::Compare(
+                self.history.values().columns().get(*column).to_string(),
+                *with,
+                self.value(*constant),
+            ),
+        }
+    }
+
+    fn operation(&self, operation: Operation<'_>) -> SketchOp {
+        let bound = |key: Option<KeyId>| key.map(|key| self.key(key));
+        let rows = |rows: Option<&[Row]>| rows.map(|rows| self.rows(rows));
+        match operation {
+            Operation::Read { key, value, lock } => {
+                SketchOp::Read { key: self.key(key), value: self.value(value), lock }
+            }
+            Operation::Write { key, value } => {
+                SketchOp::Write { key: self.key(key), value: self.value(value) }
+            }
+            Operation::Delete { key } => SketchOp::Delete { key: self.key(key) },
+            Operation::Append { key, value } => {
+                SketchOp::Append { key: self.key(key), value: self.value(value) }
+            }
+            Operation::Scan { range, rows: shown } => {
+                SketchOp::Scan { from: bound(range.from), to: bound(range.to), rows: rows(shown) }
+            }
+            Operation::Iterate { range, reverse, exhausted, rows: shown } => SketchOp::Iterate {
+                from: bound(range.from),
+                to: bound(range.to),
+                reverse,
+                exhausted,
+                rows: rows(shown),
+            },
+            Operation::Query { predicate, rows: shown } => {
+                SketchOp::Query { condition: self.condition(predicate), rows: rows(shown) }
+            }
+            Operation::Update { predicate, set, count, keys } => SketchOp::Update {
+                condition: self.condition(predicate),
+                set: self.value(set),
+                count,
+                keys: self.keys(keys),
+            },
+            Operation::DeleteWhere { predicate, count, keys } => {
+                SketchOp::DeleteWhere { condition: self.condition(predicate), count, keys: self.keys(keys) }
+            }
+        }
+    }
+}
+
+struct Maker {
+    builder: Builder,
+}
+
+impl Maker {
+    fn key(&mut self, key: &Name) -> KeyId {
+        self.builder.key(key.as_ref())
+    }
+
+    fn value(&mut self, datum: &Datum) -> ValueId {
+        match datum {
+            Datum::Unknown => ValueId::UNKNOWN,
+            Datum::Absent => ValueId::ABSENT,
+            Datum::Bool(value) => self.builder.boolean(*value),
+            Datum::Int(value) => self.builder.int(*value),
+            Datum::UInt(value) => self.builder.uint(*value),
+            Datum::Float(value) => self.builder.float(*value),
+            Datum::Text(text) => self.builder.text(text),
+            Datum::List(elements) => {
+                let elements: Vec<ValueId> = elements.iter().map(|element| self.value(element)).collect();
+                self.builder.list(&elements)
+            }
+            Datum::Row(cells) => {
+                let mut cells: Vec<Cell> = cells
+                    .iter()
+                    .map(|(column, value)| Cell {
+                        column: self.builder.column(column),
+                        value: self.value(value),
+                    })
+                    .collect();
+                self.builder.row(&mut cells)
+            }
+        }
+    }
+
+    fn rows(&mut self, rows: Option<&Rows>) -> Option<Vec<Row>> {
+        let rows = rows?;
+        Some(rows.iter().map(|(key, value)| Row { key: self.key(key), value: self.value(value) }).collect())
+    }
+
+    fn keys(&mut self, keys: Option<&Vec<Name>>) -> Option<Vec<KeyId>> {
+        keys.map(|keys| keys.iter().map(|key| self.key(key)).collect())
+    }
+
+    fn range(&mut self, from: Option<&Name>, to: Option<&Name>) -> Range {
+        Range { from: from.map(|key| self.key(key)), to: to.map(|key| self.key(key)) }
+    }
+
+    fn predicate(&mut self, condition: &Condition) -> Predicate {
+        match condition {
+            Condition::All(parts) => Predicate::All(parts.iter().map(|part| self.predicate(part)).collect()),
+            Condition::Any(parts) => Predicate::Any(parts.iter().map(|part| self.predicate(part)).collect()),
+            Condition::Not(part) => Predicate::Not(Box::new(self.predicate(part))),
+            Condition::Compare(column, with, constant) => Predicate::Compare {
+                column: self.builder.column(column),
+                with: *with,
+                constant: self.value(constant),
+            },
+        }
+    }
+
+    fn operation(&mut self, operation: &SketchOp) {
+        match operation {
+            SketchOp::Read { key, value, lock } => {
+                let (key, value) = (self.key(key), self.value(value));
+                self.builder.read(key, value, *lock);
+            }
+            SketchOp::Write { key, value } => {
+                let (key, value) = (self.key(key), self.value(value));
+                self.builder.write(key, value);
+            }
+            SketchOp::Delete { key } => {
+                let key = self.key(key);
+                self.builder.delete(key);
+            }
+            SketchOp::Append { key, value } => {
+                let (key, value) = (self.key(key), self.value(value));
+                self.builder.append(key, value);
+            }
+            SketchOp::Scan { from, to, rows } => {
+                let range = self.range(from.as_ref(), to.as_ref());
+                let rows = self.rows(rows.as_ref());
+                self.builder.scan(range, rows.as_deref());
+            }
+            SketchOp::Iterate { from, to, reverse, exhausted, rows } => {
+                let range = self.range(from.as_ref(), to.as_ref());
+                let rows = self.rows(rows.as_ref());
+                self.builder.iterate(range, *reverse, *exhausted, rows.as_deref());
+            }
+            SketchOp::Query { condition, rows } => {
+                let predicate = self.predicate(condition);
+                let rows = self.rows(rows.as_ref());
+                self.builder.query(predicate, rows.as_deref());
+            }
+            SketchOp::Update { condition, set, count, keys } => {
+                let predicate = self.predicate(condition);
+                let (set, keys) = (self.value(set), self.keys(keys.as_ref()));
+                self.builder.update(predicate, set, *count, keys.as_deref());
+            }
+            SketchOp::DeleteWhere { condition, count, keys } => {
+                let predicate = self.predicate(condition);
+                let keys = self.keys(keys.as_ref());
+                self.builder.delete_where(predicate, *count, keys.as_deref());
+            }
+        }
+    }
+}
+
+// ---- for people: close to the one-line notation, one transaction a line ----
+
+impl fmt::Display for Sketch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.initial.is_empty() {
+            f.write_str("init:")?;
+            for (key, value) in &self.initial {
+                write!(f, " {key}={value}")?;
+            }
+            f.write_str("\n")?;
+        }
+        for txn in &self.transactions {
+            writeln!(f, "{txn}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for SketchTxn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s{}:", self.session)?;
+        for operation in &self.ops {
+            write!(f, " {operation}")?;
+        }
+        f.write_str(match self.status {
+            Status::Committed => "",
+            Status::Aborted => "!",
+            Status::Unknown => "?",
+        })?;
+        if let Some(span) = self.client {
+            write!(f, " @{}..{}", span.begin, span.end)?;
+        }
+        if let Some((start, commit)) = self.db {
+            write!(f, " @@{start}..{commit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Datum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("?"),
+            Self::Absent => f.write_str("_"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::UInt(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::List(elements) => {
+                let elements: Vec<String> = elements.iter().map(Datum::to_string).collect();
+                write!(f, "[{}]", elements.join(" "))
+            }
+            Self::Row(cells) => {
+                let cells: Vec<String> =
+                    cells.iter().map(|(column, value)| format!("{column}:{value}")).collect();
+                write!(f, "{{{}}}", cells.join(" "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = |parts: &[Condition], between: &str| {
+            let parts: Vec<String> = parts.iter().map(|part| format!("({part})")).collect();
+            parts.join(between)
+        };
+        match self {
+            Self::All(all) => f.write_str(&parts(all, " and ")),
+            Self::Any(any) => f.write_str(&parts(any, " or ")),
+            Self::Not(part) => write!(f, "not ({part})"),
+            Self::Compare(column, with, constant) => write!(f, "{column}{}{constant}", with.symbol()),
+        }
+    }
+}
+
+struct ShowRows<'a>(&'a Option<Rows>);
+
+impl fmt::Display for ShowRows<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(rows) = self.0 else { return f.write_str("=?") };
+        let rows: Vec<String> = rows.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+        write!(f, "=[{}]", rows.join(" "))
+    }
+}
+
+struct ShowReport<'a>(Option<u64>, &'a Option<Vec<Name>>);
+
+impl fmt::Display for ShowReport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(count) = self.0 {
+            write!(f, "={count}")?;
+        }
+        if let Some(keys) = self.1 {
+            let keys: Vec<String> = keys.iter().map(Name::to_string).collect();
+            write!(f, "=[{}]", keys.join(" "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for SketchOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = |key: &Option<Name>| key.as_ref().map_or(String::new(), Name::to_string);
+        match self {
+            Self::Read { key, value, .. } => write!(f, "r({key},{value})"),
+            Self::Write { key, value } => write!(f, "w({key},{value})"),
+            Self::Delete { key } => write!(f, "d({key})"),
+            Self::Append { key, value } => write!(f, "a({key},{value})"),
+            Self::Scan { from, to, rows } => {
+                write!(f, "scan({}..{}){}", bound(from), bound(to), ShowRows(rows))
+            }
+            Self::Iterate { from, to, reverse, exhausted, rows } => {
+                let (reverse, end) =
+                    (if *reverse { " reverse" } else { "" }, if *exhausted { "." } else { "" });
+                write!(f, "iter({}..{}{reverse}){}{end}", bound(from), bound(to), ShowRows(rows))
+            }
+            Self::Query { condition, rows } => write!(f, "q({condition}){}", ShowRows(rows)),
+            Self::Update { condition, set, count, keys } => {
+                write!(f, "u({condition} -> {set}){}", ShowReport(*count, keys))
+            }
+            Self::DeleteWhere { condition, count, keys } => {
+                write!(f, "dw({condition}){}", ShowReport(*count, keys))
+            }
+        }
+    }
+}
+
+/// The place of the `index`-th key of a tiny history, as its name: `x`, `y`, `z`, `k3`, …
+pub(super) fn key_name(index: usize) -> Name {
+    match ["x", "y", "z"].get(index) {
+        Some(name) => Name::Str((*name).to_owned()),
+        None => Name::Str(format!("k{index}")),
+    }
+}
+
+/// The name of the `index`-th session.
+pub(super) fn session_name(index: usize) -> Name {
+    Name::Int(history::SessionId::new(index).0.into())
+}

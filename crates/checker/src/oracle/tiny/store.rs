@@ -1,0 +1,637 @@
+//! Random tiny histories from a sloppy simulated store.
+//!
+//! Purely random results are nearly always impossible, results of a correct store are always possible; a
+//! comparison of checkers needs both, and the cases close to the border. So a history is made by running
+//! transactions on a simulated multi-version store that is correct, or wrong in one of several ways
+//! ([`Sloppiness`]), and then changing a result or two in some of them.
+//!
+//! Steps: draw the operations; run them one transaction after the other, keeping every state (`log`);
+//! fill in the results from the states that the sloppiness allows; spoil some; hide some; shuffle some.
+
+use super::random::Random;
+use super::sketch::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn, key_name, session_name};
+use crate::Ryow;
+use history::{Comparison, History, Lock, Name, Span, Status};
+use std::collections::BTreeMap;
+
+/// How often each kind of operation occurs, as weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "one field a kind of operation")]
+pub struct Mix {
+    pub read: u32,
+    pub write: u32,
+    pub delete: u32,
+    pub append: u32,
+    pub scan: u32,
+    pub iterate: u32,
+    pub query: u32,
+    pub update: u32,
+    pub delete_where: u32,
+}
+
+impl Mix {
+    fn weights(self) -> [u32; 9] {
+        [
+            self.read,
+            self.write,
+            self.delete,
+            self.append,
+            self.scan,
+            self.iterate,
+            self.query,
+            self.update,
+            self.delete_where,
+        ]
+    }
+}
+
+/// What random histories look like. Sizes are upper bounds; rates are in percent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The fewest and the most transactions.
+    pub transactions: (usize, usize),
+    /// The most sessions.
+    pub sessions_max: usize,
+    /// The most keys.
+    pub keys_max: usize,
+    /// The most operations of a transaction.
+    pub ops_max: usize,
+    /// The kinds of operations.
+    pub mix: Mix,
+    /// How many histories write no value twice.
+    pub unique_values: u32,
+    /// How many histories have rows with columns instead of numbers.
+    pub row_values: u32,
+    /// How many keys have a value before the first transaction.
+    pub initial: u32,
+    /// How many transactions abort.
+    pub aborted: u32,
+    /// How many transactions have an unknown outcome.
+    pub unknown: u32,
+    /// How many results are not known.
+    pub hidden: u32,
+    /// How many histories have client clocks.
+    pub clocks: u32,
+    /// How many histories get a result or two changed at the end.
+    pub spoiled: u32,
+    /// What reads of own writes show.
+    pub ryow: Ryow,
+}
+
+impl Shape {
+    /// Reads and writes of single keys, statuses and clocks.
+    pub fn registers() -> Self {
+        Self {
+            transactions: (1, 6),
+            sessions_max: 3,
+            keys_max: 3,
+            ops_max: 4,
+            mix: Mix { read: 5, write: 4, ..Mix::default() },
+            unique_values: 60,
+            row_values: 0,
+            initial: 30,
+            aborted: 8,
+            unknown: 10,
+            hidden: 3,
+            clocks: 50,
+            spoiled: 25,
+            ryow: Ryow::Must,
+        }
+    }
+
+    /// Reads of lists and appends.
+    pub fn lists() -> Self {
+        Self { mix: Mix { read: 5, append: 5, ..Mix::default() }, initial: 10, ..Self::registers() }
+    }
+
+    /// Reads, writes, deletes, scans and iterators.
+    pub fn ranges() -> Self {
+        let mix = Mix { read: 3, write: 4, delete: 2, scan: 3, iterate: 3, ..Mix::default() };
+        Self { mix, ops_max: 3, ..Self::registers() }
+    }
+
+    /// Reads, writes, deletes, queries and predicate writes.
+    pub fn predicates() -> Self {
+        let mix =
+            Mix { read: 3, write: 4, delete: 1, query: 3, update: 2, delete_where: 1, ..Mix::default() };
+        Self { mix, ops_max: 3, unique_values: 30, row_values: 20, ..Self::registers() }
+    }
+
+    /// Every kind of operation.
+    pub fn everything() -> Self {
+        let mix = Mix {
+            read: 6,
+            write: 5,
+            delete: 2,
+            append: 2,
+            scan: 2,
+            iterate: 2,
+            query: 2,
+            update: 1,
+            delete_where: 1,
+        };
+        Self { mix, ops_max: 3, unique_values: 50, row_values: 10, ..Self::registers() }
+    }
+
+    /// At most this many transactions.
+    pub fn with_transactions_max(self, max: usize) -> Self {
+        Self { transactions: (self.transactions.0.min(max), max), ..self }
+    }
+
+    /// With another policy on reads of own writes.
+    pub fn with_ryow(self, ryow: Ryow) -> Self {
+        Self { ryow, ..self }
+    }
+
+    /// The history of a seed.
+    pub fn history(&self, seed: u64) -> History {
+        self.sketch(seed).build()
+    }
+
+    /// The history of a seed, still editable.
+    pub fn sketch(&self, seed: u64) -> Sketch {
+        let mut random = Random::new(seed);
+        // Neighbouring seeds give unrelated histories only after a first step.
+        random.bits();
+        Simulation::new(self, random).run()
+    }
+}
+
+/// In what way the simulated store is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sloppiness {
+    /// It is not: transactions run one after the other.
+    Serial,
+    /// Transactions run on an older state; those that would overwrite a newer write run on the newest.
+    Snapshot,
+    /// Transactions run on an older state and lose updates.
+    LostUpdates,
+    /// Every operation sees a state of its own.
+    OwnState,
+    /// Every key that is read may come from any state, also a later one.
+    Chaos,
+}
+
+type State = BTreeMap<usize, Datum>;
+
+struct Simulation<'s> {
+    shape: &'s Shape,
+    random: Random,
+    sloppiness: Sloppiness,
+    keys: usize,
+    sessions: usize,
+    unique: bool,
+    rows: bool,
+    next_value: i64,
+    /// The state after each commit; the first is the initial one.
+    log: Vec<State>,
+    /// Every value that was ever written, for spoiling.
+    pool: Vec<Datum>,
+}
+
+/// A transaction that ran: its results are filled in at the end.
+struct Ran {
+    ops: Vec<SketchOp>,
+    /// Its own writes before each operation.
+    own: Vec<State>,
+    /// The state it ran on, as a place in the log.
+    at: usize,
+    committed: bool,
+    status: Status,
+}
+
+impl<'s> Simulation<'s> {
+    fn new(shape: &'s Shape, mut random: Random) -> Self {
+        let sloppiness = [
+            Sloppiness::Serial,
+            Sloppiness::Snapshot,
+            Sloppiness::LostUpdates,
+            Sloppiness::OwnState,
+            Sloppiness::Chaos,
+        ][random.weighted(&[10, 30, 15, 25, 20])];
+        let keys = random.rather_large(1, shape.keys_max.max(1));
+        let sessions = random.rather_large(1, shape.sessions_max.max(1));
+        let unique = random.chance(shape.unique_values);
+        let rows = random.chance(shape.row_values);
+        Self {
+            shape,
+            random,
+            sloppiness,
+            keys,
+            sessions,
+            unique,
+            rows,
+            next_value: 1,
+            log: Vec::new(),
+            pool: vec![Datum::Absent],
+        }
+    }
+
+    fn run(mut self) -> Sketch {
+        let mut initial = State::new();
+        for key in 0..self.keys {
+            if self.random.chance(self.shape.initial) {
+                let value = self.value();
+                initial.insert(key, value);
+            }
+        }
+        let shown_initial = initial.iter().map(|(&key, value)| (key_name(key), value.clone())).collect();
+        self.log.push(initial);
+        let (low, high) = self.shape.transactions;
+        let count = self.random.rather_large(low, high);
+        let ran: Vec<Ran> = (0..count).map(|_| self.run_transaction()).collect();
+        let clocks = self.random.chance(self.shape.clocks);
+        let mut transactions = Vec::new();
+        for (place, ran) in ran.into_iter().enumerate() {
+            let session = session_name(self.random.below(self.sessions));
+            let status = ran.status;
+            let ops = self.results(ran);
+            let client = (clocks && !self.random.chance(10)).then(|| self.clock(place));
+            transactions.push(SketchTxn { session, status, client, db: None, ops });
+        }
+        let mut sketch = Sketch { initial: shown_initial, transactions };
+        if self.random.chance(self.shape.spoiled) {
+            for _ in 0..self.random.between(1, 2) {
+                self.spoil(&mut sketch);
+            }
+        }
+        self.hide(&mut sketch);
+        if self.random.chance(25) {
+            self.shuffle(&mut sketch);
+        }
+        sketch
+    }
+
+    // ---- drawing operations ----
+
+    fn value(&mut self) -> Datum {
+        let number = if self.unique { self.next_value } else { self.random.between(1, 3) as i64 };
+        self.next_value += 1;
+        let value = if self.rows {
+            Datum::Row(vec![("a".to_owned(), Datum::Int(number)), ("b".to_owned(), Datum::Int(number % 2))])
+        } else {
+            Datum::Int(number)
+        };
+        self.pool.push(value.clone());
+        value
+    }
+
+    fn condition(&mut self) -> Condition {
+        let column = match (self.rows, self.random.chance(50)) {
+            (false, _) => "value",
+            (true, false) => "a",
+            (true, true) => "b",
+        };
+        let with = *self.random.pick(&[
+            Comparison::Equal,
+            Comparison::NotEqual,
+            Comparison::Less,
+            Comparison::GreaterOrEqual,
+        ]);
+        let high = self.next_value.clamp(1, 6) as usize;
+        let constant = self.random.between(1, high) as i64;
+        let simple = Condition::Compare(column.to_owned(), with, Datum::Int(constant));
+        match self.random.below(12) {
+            0 => Condition::Not(Box::new(simple)),
+            1 => Condition::Any(vec![simple, self.condition()]),
+            2 => Condition::All(vec![]),
+            _ => simple,
+        }
+    }
+
+    fn bounds(&mut self) -> (Option<Name>, Option<Name>) {
+        let from = self.random.chance(30).then(|| key_name(self.random.below(self.keys)));
+        let to = self.random.chance(30).then(|| key_name(self.random.below(self.keys)));
+        (from, to)
+    }
+
+    fn operation(&mut self) -> SketchOp {
+        let key = key_name(self.random.below(self.keys));
+        match self.random.weighted(&self.shape.mix.weights()) {
+            0 => SketchOp::Read {
+                key,
+                value: Datum::Unknown,
+                lock: *self.random.pick(&[Lock::None, Lock::None, Lock::None, Lock::Update]),
+            },
+            1 if self.random.chance(2) => SketchOp::Write { key, value: Datum::Absent },
+            1 => SketchOp::Write { key, value: self.value() },
+            2 => SketchOp::Delete { key },
+            3 => SketchOp::Append { key, value: self.value() },
+            4 => {
+                let (from, to) = self.bounds();
+                SketchOp::Scan { from, to, rows: None }
+            }
+            5 => {
+                let (from, to) = self.bounds();
+                let (reverse, exhausted) = (self.random.chance(40), self.random.chance(40));
+                SketchOp::Iterate { from, to, reverse, exhausted, rows: None }
+            }
+            6 => SketchOp::Query { condition: self.condition(), rows: None },
+            7 => {
+                let condition = self.condition();
+                SketchOp::Update { condition, set: self.value(), count: None, keys: None }
+            }
+            _ => SketchOp::DeleteWhere { condition: self.condition(), count: None, keys: None },
+        }
+    }
+
+    // ---- running ----
+
+    fn run_transaction(&mut self) -> Ran {
+        let count = self.random.rather_large(1, self.shape.ops_max.max(1));
+        let mut ops: Vec<SketchOp> = (0..count).map(|_| self.operation()).collect();
+        if self.random.chance(50) {
+            // Reads that come before all writes see other transactions, not their own.
+            ops.sort_by_key(writes);
+        }
+        let newest = self.log.len() - 1;
+        let stale = match self.sloppiness {
+            Sloppiness::Serial => 0,
+            _ => self.random.weighted(&[3, 4, 2, 1]).min(newest),
+        };
+        let mut ran = execute(ops, &self.log, newest - stale);
+        let written = ran.own.last().cloned().unwrap_or_default();
+        let overwrites_newer =
+            || written.keys().any(|key| self.log[newest].get(key) != self.log[newest - stale].get(key));
+        if self.sloppiness == Sloppiness::Snapshot && overwrites_newer() {
+            ran = execute(ran.ops, &self.log, newest);
+        }
+        ran.status = match self.random.below(100) as u32 {
+            dice if dice < self.shape.aborted => Status::Aborted,
+            dice if dice < self.shape.aborted + self.shape.unknown => Status::Unknown,
+            _ => Status::Committed,
+        };
+        ran.committed = match ran.status {
+            Status::Committed => true,
+            Status::Aborted => false,
+            Status::Unknown => self.random.chance(60),
+        };
+        if ran.committed {
+            let mut next = self.log[newest].clone();
+            next.extend(ran.own.last().cloned().unwrap_or_default());
+            self.log.push(next);
+        }
+        ran
+    }
+
+    // ---- results ----
+
+    /// The state that the `place`-th operation of a transaction sees.
+    fn seen_state(&mut self, ran: &Ran, place: usize) -> State {
+        let mut state = match self.sloppiness {
+            Sloppiness::OwnState => {
+                let high = (ran.at + 2).min(self.log.len() - 1);
+                self.log[self.random.between(ran.at.saturating_sub(1), high)].clone()
+            }
+            Sloppiness::Chaos => {
+                let mut mixed = State::new();
+                for key in 0..self.keys {
+                    let at = if self.random.chance(60) { ran.at } else { self.random.below(self.log.len()) };
+                    if let Some(value) = self.log[at].get(&key) {
+                        mixed.insert(key, value.clone());
+                    }
+                }
+                mixed
+            }
+            _ => self.log[ran.at].clone(),
+        };
+        for (&key, value) in &ran.own[place] {
+            let shows_own = match self.shape.ryow {
+                Ryow::Must => true,
+                Ryow::May => self.random.chance(50),
+                Ryow::Never => false,
+            };
+            if shows_own {
+                state.insert(key, value.clone());
+            }
+        }
+        state
+    }
+
+    fn results(&mut self, ran: Ran) -> Vec<SketchOp> {
+        let mut filled = ran.ops.clone();
+        for (place, operation) in filled.iter_mut().enumerate() {
+            let state = self.seen_state(&ran, place);
+            match operation {
+                SketchOp::Read { key, value, .. } => *value = lookup(&state, key),
+                SketchOp::Scan { from, to, rows } => *rows = Some(range_rows(&state, from, to)),
+                SketchOp::Iterate { from, to, reverse, exhausted, rows } => {
+                    let mut all = range_rows(&state, from, to);
+                    if *reverse {
+                        all.reverse();
+                    }
+                    if !*exhausted {
+                        all.truncate(self.random.between(0, all.len()));
+                    }
+                    *rows = Some(all);
+                }
+                SketchOp::Query { condition, rows } => {
+                    let mut all = range_rows(&state, &None, &None);
+                    all.retain(|(_, value)| holds(condition, value));
+                    if self.random.chance(50) {
+                        all.reverse();
+                    }
+                    *rows = Some(all);
+                }
+                SketchOp::Update { count, keys, .. } | SketchOp::DeleteWhere { count, keys, .. } => {
+                    // What it matched when it ran was noted there; only how much is reported is drawn here.
+                    match self.random.below(4) {
+                        0 => *keys = None,
+                        1 => *count = None,
+                        2 => (*count, *keys) = (None, None),
+                        _ => {}
+                    }
+                }
+                SketchOp::Write { .. } | SketchOp::Delete { .. } | SketchOp::Append { .. } => {}
+            }
+        }
+        filled
+    }
+
+    fn clock(&mut self, place: usize) -> Span {
+        let point = if self.random.chance(10) { self.random.below(6) } else { place } as i64 * 10;
+        let reach = *self.random.pick(&[0, 4, 12, 25]);
+        let (early, late) = (self.random.below(reach + 1) as i64, self.random.below(reach + 1) as i64);
+        Span { begin: point - early, end: point + late }
+    }
+
+    // ---- spoiling, hiding, shuffling ----
+
+    fn some_value(&mut self) -> Datum {
+        if self.random.chance(3) {
+            return Datum::Int(77);
+        }
+        self.random.pick(&self.pool).clone()
+    }
+
+    /// Changes one result.
+    fn spoil(&mut self, sketch: &mut Sketch) {
+        let mut places = Vec::new();
+        for (txn, transaction) in sketch.transactions.iter().enumerate() {
+            for (op, operation) in transaction.ops.iter().enumerate() {
+                if has_result(operation) {
+                    places.push((txn, op));
+                }
+            }
+        }
+        if places.is_empty() {
+            return;
+        }
+        let (txn, op) = *self.random.pick(&places);
+        let other = self.some_value();
+        match &mut sketch.transactions[txn].ops[op] {
+            SketchOp::Read { value: Datum::List(elements), .. } => match self.random.below(3) {
+                0 => drop(elements.pop()),
+                1 => elements.reverse(),
+                _ => elements.push(other),
+            },
+            SketchOp::Read { value, .. } => *value = other,
+            SketchOp::Scan { rows: Some(rows), .. }
+            | SketchOp::Iterate { rows: Some(rows), .. }
+            | SketchOp::Query { rows: Some(rows), .. } => {
+                if rows.is_empty() {
+                    rows.push((key_name(self.random.below(self.keys)), other));
+                } else if self.random.chance(50) {
+                    rows.remove(self.random.below(rows.len()));
+                } else {
+                    let place = self.random.below(rows.len());
+                    rows[place].1 = other;
+                }
+            }
+            SketchOp::Update { count, keys, .. } | SketchOp::DeleteWhere { count, keys, .. } => {
+                *keys = None;
+                *count = Some(self.random.below(self.keys + 1) as u64);
+            }
+            _ => {}
+        }
+    }
+
+    fn hide(&mut self, sketch: &mut Sketch) {
+        for operation in sketch.transactions.iter_mut().flat_map(|txn| &mut txn.ops) {
+            if !self.random.chance(self.shape.hidden) {
+                continue;
+            }
+            match operation {
+                SketchOp::Read { value, .. } => *value = Datum::Unknown,
+                SketchOp::Scan { rows, .. }
+                | SketchOp::Iterate { rows, .. }
+                | SketchOp::Query { rows, .. } => *rows = None,
+                SketchOp::Update { count, keys, .. } | SketchOp::DeleteWhere { count, keys, .. } => {
+                    (*count, *keys) = (None, None);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Puts two transactions in each other's place: session order and commit order part ways.
+    fn shuffle(&mut self, sketch: &mut Sketch) {
+        let count = sketch.transactions.len();
+        if count > 1 {
+            let (one, other) = (self.random.below(count), self.random.below(count));
+            sketch.transactions.swap(one, other);
+        }
+    }
+}
+
+/// Runs operations on the state at `at`; notes own writes and what predicate writes matched.
+fn execute(mut ops: Vec<SketchOp>, log: &[State], at: usize) -> Ran {
+    let mut own = vec![State::new()];
+    for operation in &mut ops {
+        let mut after = own.last().cloned().unwrap_or_default();
+        let mut state = log[at].clone();
+        state.extend(after.clone());
+        match operation {
+            SketchOp::Write { key, value } => drop(after.insert(key_place(key), value.clone())),
+            SketchOp::Delete { key } => drop(after.insert(key_place(key), Datum::Absent)),
+            SketchOp::Append { key, value } => {
+                let longer = match lookup(&state, key) {
+                    Datum::Absent => vec![value.clone()],
+                    Datum::List(mut elements) => {
+                        elements.push(value.clone());
+                        elements
+                    }
+                    single => vec![single, value.clone()],
+                };
+                after.insert(key_place(key), Datum::List(longer));
+            }
+            SketchOp::Update { condition, set, count, keys } => {
+                let matched = matching(&state, condition);
+                after.extend(matched.iter().map(|key| (key_place(key), set.clone())));
+                (*count, *keys) = (Some(matched.len() as u64), Some(matched));
+            }
+            SketchOp::DeleteWhere { condition, count, keys } => {
+                let matched = matching(&state, condition);
+                after.extend(matched.iter().map(|key| (key_place(key), Datum::Absent)));
+                (*count, *keys) = (Some(matched.len() as u64), Some(matched));
+            }
+            _ => {}
+        }
+        own.push(after);
+    }
+    Ran { ops, own, at, committed: false, status: Status::Aborted }
+}
+
+fn writes(operation: &SketchOp) -> bool {
+    !matches!(
+        operation,
+        SketchOp::Read { .. } | SketchOp::Scan { .. } | SketchOp::Iterate { .. } | SketchOp::Query { .. }
+    )
+}
+
+fn has_result(operation: &SketchOp) -> bool {
+    !matches!(operation, SketchOp::Write { .. } | SketchOp::Delete { .. } | SketchOp::Append { .. })
+}
+
+fn key_place(name: &Name) -> usize {
+    (0..).find(|&place| key_name(place) == *name).unwrap_or(0)
+}
+
+fn lookup(state: &State, key: &Name) -> Datum {
+    state.get(&key_place(key)).cloned().unwrap_or(Datum::Absent)
+}
+
+fn range_rows(state: &State, from: &Option<Name>, to: &Option<Name>) -> Rows {
+    let mut rows: Rows = state
+        .iter()
+        .filter(|(_, value)| **value != Datum::Absent)
+        .map(|(&key, value)| (key_name(key), value.clone()))
+        .filter(|(key, _)| from.as_ref().is_none_or(|from| key >= from))
+        .filter(|(key, _)| to.as_ref().is_none_or(|to| key < to))
+        .collect();
+    rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+    rows
+}
+
+fn matching(state: &State, condition: &Condition) -> Vec<Name> {
+    let mut rows = range_rows(state, &None, &None);
+    rows.retain(|(_, value)| holds(condition, value));
+    rows.into_iter().map(|(key, _)| key).collect()
+}
+
+/// Whether a present value satisfies a condition, for the conditions drawn here.
+fn holds(condition: &Condition, value: &Datum) -> bool {
+    match condition {
+        Condition::All(parts) => parts.iter().all(|part| holds(part, value)),
+        Condition::Any(parts) => parts.iter().any(|part| holds(part, value)),
+        Condition::Not(part) => !holds(part, value),
+        Condition::Compare(column, with, constant) => {
+            let cell = match value {
+                Datum::Row(cells) => cells.iter().find(|(name, _)| name == column).map(|(_, cell)| cell),
+                single => (column == "value").then_some(single),
+            };
+            match (cell, constant) {
+                (Some(Datum::Int(left)), Datum::Int(right)) => match with {
+                    Comparison::Equal => left == right,
+                    Comparison::NotEqual => left != right,
+                    Comparison::Less => left < right,
+                    Comparison::LessOrEqual => left <= right,
+                    Comparison::Greater => left > right,
+                    Comparison::GreaterOrEqual => left >= right,
+                },
+                (Some(_), _) => *with == Comparison::NotEqual,
+                (None, _) => false,
+            }
+        }
+    }
+}
