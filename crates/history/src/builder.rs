@@ -80,6 +80,17 @@ pub struct Builder {
     /// The transaction that is open, if one is.
     open: Option<Open>,
     initial_seen: Vec<Row>,
+    /// Initial values of names that may be an integer or a string; see [`Self::initial_named`].
+    initial_named: Vec<(String, ValueId)>,
+    /// Whether a header, a transaction or a part has been seen: too late for a header.
+    started: bool,
+    /// Whether an explicit id could be taken for another transaction's default id.
+    has_colon_ids: bool,
+    /// Transactions with default ids, made when the first explicit id looks like one.
+    defaults: Option<FxHashSet<(SessionId, u32)>>,
+    /// Sessions of parts already taken, and how many transactions they had.
+    carried: NameIndex<SessionId>,
+    carried_len: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -111,7 +122,8 @@ impl Builder {
     pub fn session(&mut self, name: NameRef<'_>) -> SessionId {
         let id = self.sessions.intern(name);
         if id.index() == self.session_len.len() {
-            self.session_len.push(0);
+            let before = self.carried.find(name).map_or(0, |id| self.carried_len[id.index()]);
+            self.session_len.push(before);
         }
         id
     }
@@ -169,6 +181,22 @@ impl Builder {
         self.initial_seen.push(Row { key, value });
     }
 
+    /// Sets the initial value of a key of which only the text is known, as in a JSON object, where `"1"` may be
+    /// the integer or the string. It means the one that the transactions use; see [`initial_meanings`].
+    pub fn initial_named(&mut self, name: &str, value: ValueId) {
+        if canonical_integer(name).is_some() {
+            self.initial_named.push((name.to_owned(), value));
+        } else {
+            let key = self.key(NameRef::Str(name));
+            self.initial(key, value);
+        }
+    }
+
+    /// Whether a header may still come; after this call, or the first transaction, it may not.
+    pub fn begin_header(&mut self) -> bool {
+        !std::mem::replace(&mut self.started, true)
+    }
+
     /// The level that the header asks for.
     pub fn set_level(&mut self, level: &str) {
         self.history.header.level = Some(level.into());
@@ -183,7 +211,10 @@ impl Builder {
 
     /// Opens a transaction; a transaction that was open is dropped.
     pub fn begin(&mut self, session: SessionId) {
-        self.abandon();
+        if self.open.is_some() {
+            self.abandon();
+        }
+        self.started = true;
         self.open = Some(Open {
             session,
             status: Status::Committed,
@@ -198,7 +229,9 @@ impl Builder {
     pub fn abandon(&mut self) {
         let first = self.history.first_op.last().copied().unwrap_or(0);
         self.truncate_ops(first as usize);
-        self.open = None;
+        if self.open.take().is_some_and(|open| open.id != NO_ID) {
+            self.ids.forget_last();
+        }
     }
 
     fn open(&mut self) -> &mut Open {
@@ -217,11 +250,46 @@ impl Builder {
 
     /// Names the open transaction.
     pub fn set_id(&mut self, id: NameRef<'_>) -> Result<(), BuildError> {
-        if self.ids.find(id).is_some() {
+        debug_assert!(self.open().id == NO_ID, "a transaction is named once");
+        let next = self.ids.names.len();
+        if self.is_default_id(id) || self.ids.intern(id).index() != next {
             return Err(BuildError::DuplicateId(id.to_string()));
         }
-        self.open().id = self.ids.intern(id).0;
+        self.open().id = next as u32;
         Ok(())
+    }
+
+    /// Whether an explicit id is another transaction's `SESSION:N`.
+    fn is_default_id(&mut self, id: NameRef<'_>) -> bool {
+        let NameRef::Str(text) = id else { return false };
+        let Some((session, position)) = text.rsplit_once(':') else { return false };
+        let Some(position) = canonical_integer(position).and_then(|n| u32::try_from(n).ok()) else {
+            return false;
+        };
+        self.has_colon_ids = true;
+        let history = &self.history;
+        let by_text = self.sessions.find(NameRef::Str(session));
+        let by_number = canonical_integer(session).and_then(|n| self.sessions.find(NameRef::Int(n)));
+        by_text.into_iter().chain(by_number).any(|session| {
+            let defaults = || {
+                let unnamed = history.session.ids().filter(|&txn| history.id[txn] == NO_ID);
+                unnamed.map(|txn| (history.session[txn], history.position[txn])).collect()
+            };
+            self.session_len[session.index()] > position
+                && self.defaults.get_or_insert_with(defaults).contains(&(session, position))
+        })
+    }
+
+    /// Whether the default id of the transaction to be closed is another one's explicit id.
+    fn default_id_is_taken(&mut self, session: SessionId, position: u32) -> Option<String> {
+        if let Some(defaults) = &mut self.defaults {
+            defaults.insert((session, position));
+        }
+        if !self.has_colon_ids {
+            return None;
+        }
+        let name = format!("{}:{position}", self.sessions.names.get(session));
+        self.ids.find(NameRef::Str(&name)).map(|_| name)
     }
 
     /// Sets the client's clock around the open transaction.
@@ -257,17 +325,32 @@ impl Builder {
         self.open().extra.unknown = Some(json.into());
     }
 
-    /// Closes the open transaction.
+    /// Closes the open transaction. One that is refused is dropped.
     pub fn end(&mut self) -> Result<TxnId, BuildError> {
         let open = self.open.take().expect("end() closes a transaction that begin() opened");
-        let count = self.history.len();
-        if count >= NO_ID as usize - 1 {
-            return Err(BuildError::TooMany("transactions"));
+        let refused = if self.history.len() >= NO_ID as usize - 1 {
+            Some(BuildError::TooMany("transactions"))
+        } else if self.history.ops.len() >= NO_ID as usize - 1 {
+            Some(BuildError::TooMany("operations"))
+        } else if open.id == NO_ID {
+            let position = self.session_len[open.session.index()];
+            self.default_id_is_taken(open.session, position).map(BuildError::DuplicateId)
+        } else {
+            None
+        };
+        match refused {
+            None => Ok(self.push_transaction(open)),
+            Some(error) => {
+                self.open = Some(open);
+                self.abandon();
+                Err(error)
+            }
         }
-        if self.history.ops.len() >= NO_ID as usize - 1 {
-            return Err(BuildError::TooMany("operations"));
-        }
+    }
+
+    fn push_transaction(&mut self, open: Open) -> TxnId {
         let history = &mut self.history;
+        let count = history.len();
         if history.first_op.is_empty() {
             history.first_op.push(0);
         }
@@ -296,7 +379,7 @@ impl Builder {
         if open.extra != TxnExtra::default() {
             history.txn_extra.push((txn, open.extra));
         }
-        Ok(txn)
+        txn
     }
 
     // ---- operations of the open transaction ----
@@ -463,10 +546,33 @@ impl Builder {
         self.history.is_empty()
     }
 
+    /// How many operations there are, those of an open transaction included.
+    pub fn op_count(&self) -> usize {
+        self.history.op_count()
+    }
+
+    /// The transactions so far as a history of their own; the builder goes on with what follows them. Sessions
+    /// keep counting, keys and values are forgotten, so that memory does not grow with the number of parts.
+    /// Equal transaction ids are only noticed within a part.
+    pub fn take_part(&mut self) -> Result<History, BuildError> {
+        self.abandon();
+        let mut next = Self { started: true, ..Self::default() };
+        next.carried = std::mem::take(&mut self.carried);
+        next.carried_len = std::mem::take(&mut self.carried_len);
+        for (session, &len) in self.sessions.names.ids().zip(&self.session_len) {
+            let id = next.carried.intern(self.sessions.names.get(session)).index();
+            if id == next.carried_len.len() {
+                next.carried_len.push(0);
+            }
+            next.carried_len[id] = len;
+        }
+        std::mem::replace(self, next).finish()
+    }
+
     /// The finished history; a transaction still open is dropped.
     pub fn finish(mut self) -> Result<History, BuildError> {
         self.abandon();
-        self.check_default_ids()?;
+        self.settle_initial_names();
         let mut history = self.history;
         if history.first_op.is_empty() {
             history.first_op.push(0);
@@ -500,29 +606,44 @@ impl Builder {
         Ok(history)
     }
 
-    /// An explicit id may look like another transaction's default one.
-    fn check_default_ids(&self) -> Result<(), BuildError> {
-        let suspects: FxHashSet<String> = self
-            .ids
-            .names
-            .ids()
-            .filter_map(|id| match self.ids.names.get(id) {
-                NameRef::Str(text) if text.contains(':') => Some(text.to_owned()),
-                _ => None,
-            })
-            .collect();
-        if suspects.is_empty() {
-            return Ok(());
+    fn settle_initial_names(&mut self) {
+        let named = std::mem::take(&mut self.initial_named);
+        let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+        let meanings = initial_meanings(&names, |name| self.keys.find(name).is_some());
+        for (name, (_, value)) in meanings.into_iter().zip(&named) {
+            let key = self.key(name);
+            self.initial(key, *value);
         }
-        for txn in self.history.session.ids().filter(|&txn| self.history.id[txn] == NO_ID) {
-            let session = self.sessions.names.get(self.history.session[txn]);
-            let name = format!("{session}:{}", self.history.position[txn]);
-            if suspects.contains(&name) {
-                return Err(BuildError::DuplicateId(name));
-            }
-        }
-        Ok(())
     }
+}
+
+/// An integer as it is written without need: no plus sign, no leading zeros.
+pub(crate) fn canonical_integer(text: &str) -> Option<i64> {
+    let value = text.parse::<i64>().ok()?;
+    let plain = match text.strip_prefix('-').unwrap_or(text).as_bytes() {
+        [b'0'] => value == 0 && text.len() == 1,
+        [first, ..] => (b'1'..=b'9').contains(first),
+        [] => false,
+    };
+    plain.then_some(value)
+}
+
+/// What names that are written as strings but look like integers mean: the string, if the history uses that
+/// string and not the integer; the integer, if it uses that, or both; and if it uses neither, what the others
+/// mean, where they agree, else the integer.
+pub(crate) fn initial_meanings<'a>(
+    names: &[&'a str],
+    is_used: impl Fn(NameRef<'_>) -> bool,
+) -> Vec<NameRef<'a>> {
+    let integer = |name: &str| NameRef::Int(canonical_integer(name).unwrap_or(0));
+    let used: Vec<(bool, bool)> =
+        names.iter().map(|name| (is_used(integer(name)), is_used(NameRef::Str(name)))).collect();
+    let only_strings = used.iter().any(|&(_, string)| string) && used.iter().all(|&(integer, _)| !integer);
+    let is_string = |&(integer, string): &(bool, bool)| !integer && (string || only_strings);
+    let meaning = |(used, name): (&(bool, bool), &&'a str)| {
+        if is_string(used) { NameRef::Str(name) } else { NameRef::Int(canonical_integer(name).unwrap_or(0)) }
+    };
+    used.iter().zip(names).map(meaning).collect()
 }
 
 const OPEN_RANGE: Range = Range { from: None, to: None };

@@ -1,10 +1,41 @@
 //! Every file format, as one table.
+//!
+//! A format is a row of the table at the end of this file and a file beside it: its name, how its content is
+//! recognised, how it is read and, where it can hold a history, how it is written. Adding one is adding both.
+//!
+//! * [`read_path`], [`read_stream`], [`read_bytes`] — a file, a stream or bytes into a [`Loaded`] history. The
+//!   format is detected from the content; gzip and zstd are undone on the way.
+//! * [`write_path`], [`write_stream`] — a history into a file or a stream.
+//! * [`convert`] — one into the other, in pieces where both formats allow it, so that the memory in use does not
+//!   grow with the file.
+//!
+//! A reader sees bytes and a [`Builder`](crate::Builder), nothing else. It stops at the first thing it does not
+//! understand with a [`Fault`], a byte offset and two sentences; this module, which knows the file, turns that
+//! into a [`ReadError`] with line, column and the line itself. What only concerns one transaction a reader passes
+//! through [`Warnings::refuse`], which is where `--lenient` turns a refusal into a counted warning.
 
-use crate::Builder;
+mod convert;
+mod detect;
+mod error;
+mod json;
+pub mod jsonl;
+mod map;
+mod read;
+mod source;
+mod write;
+
+pub use convert::{ConvertError, Converted, Origin, Target, convert};
+pub use detect::{Likeness, Probe};
+pub use error::{Located, Place, ReadError};
+pub use read::{Loaded, ReadOptions, Warned, read_bytes, read_path, read_stream};
+pub use source::{Bytes, Compression, Directory};
+pub use write::{Part, WriteError, write_path, write_stream, write_string};
+
+use crate::{Builder, History};
 use std::fmt;
 
-/// Where and why a reader stopped. The place is a byte offset; the caller, who knows the file, turns it
-/// into line and column and shows the line.
+/// Where and why a reader stopped. The place is a byte offset into the bytes that the reader was given; the
+/// caller, who knows the file, turns it into line and column and shows the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The byte at which the input stops making sense.
@@ -15,6 +46,13 @@ pub struct Fault {
     pub expected: String,
 }
 
+impl Fault {
+    /// A fault at a byte.
+    pub fn new(offset: usize, problem: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self { offset: offset as u64, problem: problem.into(), expected: expected.into() }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "byte {}: {}; expected {}", self.offset, self.problem, self.expected)
@@ -23,15 +61,193 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// The signature of every reader: all bytes of a file (mapped or decompressed) into a builder.
-/// With `lenient`, a refusal of one transaction becomes an entry in `warnings` and reading goes on.
+/// A fault in one file of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileFault {
+    /// Which file, as an index into [`Directory::names`].
+    pub file: usize,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// The signature of every reader: bytes of a file (mapped or decompressed) into a builder.
+///
+/// Offsets of faults count from the first of these bytes. A refusal that concerns one transaction goes through
+/// [`Warnings::refuse`]; if that returns `Ok`, the reader drops the transaction ([`Builder::abandon`]) and goes on.
 pub type Read = fn(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Result<(), Fault>;
+
+/// The signature of a reader of a history that is a directory of files. Before a file's refusals are passed on,
+/// [`Warnings::in_file`] says which file they belong to.
+pub type ReadDirectory =
+    fn(files: &Directory, builder: &mut Builder, warnings: &mut Warnings) -> Result<(), FileFault>;
+
+/// The signature of every writer: a history, or the next part of one, into a stream.
+pub type Write = fn(history: &History, part: Part, out: &mut dyn std::io::Write) -> Result<(), WriteError>;
+
+/// How long the frame is that begins with these bytes; `None` if more bytes are needed to tell.
+pub type FrameLength = fn(start: &[u8]) -> Result<Option<u64>, Fault>;
+
+/// What a reader wants to be given.
+#[derive(Clone, Copy, Debug)]
+pub enum Input {
+    /// All bytes of the file at once.
+    Whole(Read),
+    /// Any number of whole lines: the reader is called again and again with consecutive pieces of the file, each
+    /// ending where a line ends, and keeps what it must remember in the builder.
+    Lines(Read),
+    /// Any number of whole frames, each of a length that its first bytes tell.
+    Frames(Read, FrameLength),
+    /// A directory of files.
+    Directory(ReadDirectory),
+}
+
+/// What a writer can do.
+#[derive(Clone, Copy, Debug)]
+pub enum Output {
+    /// The format is only read.
+    No,
+    /// The writer needs the whole history at once.
+    Whole(Write),
+    /// The writer also takes a history in parts, each a run of consecutive transactions.
+    Parts(Write),
+}
 
 /// Refusals that `--lenient` turned into warnings.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings {
-    /// Whether refusals become warnings at all.
-    pub lenient: bool,
-    /// What was refused, in order.
-    pub faults: Vec<Fault>,
+    lenient: bool,
+    file: usize,
+    /// What was refused, in order, by file; only the first [`Self::KEPT_MAX`], so that memory stays bounded.
+    kept: Vec<FileFault>,
+    count: u64,
+}
+
+impl Warnings {
+    /// How many warnings are kept with their place; the others are only counted.
+    pub const KEPT_MAX: usize = 1000;
+
+    /// No refusals yet; with `lenient` they will become warnings.
+    pub fn new(lenient: bool) -> Self {
+        Self { lenient, ..Self::default() }
+    }
+
+    /// Whether refusals become warnings.
+    pub fn is_lenient(&self) -> bool {
+        self.lenient
+    }
+
+    /// Passes on a refusal of one transaction. `Ok` means: it is a warning now, drop the transaction and go on.
+    pub fn refuse(&mut self, fault: Fault) -> Result<(), Fault> {
+        if !self.lenient {
+            return Err(fault);
+        }
+        self.count += 1;
+        if self.kept.len() < Self::KEPT_MAX {
+            self.kept.push(FileFault { file: self.file, fault });
+        }
+        Ok(())
+    }
+
+    /// Says which file of a directory the next refusals belong to.
+    pub fn in_file(&mut self, file: usize) {
+        self.file = file;
+    }
+
+    /// How many refusals became warnings.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Hands out the kept ones.
+    fn drain(&mut self) -> impl Iterator<Item = FileFault> + use<> {
+        std::mem::take(&mut self.kept).into_iter()
+    }
+
+    /// The first of them, with their places.
+    pub fn kept(&self) -> &[FileFault] {
+        &self.kept
+    }
+}
+
+/// One row of the table of formats.
+#[derive(Clone, Copy, Debug)]
+pub struct FormatRow {
+    /// The name that `--format` takes.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// Usual file name endings, without the dot and without `.gz` or `.zst`.
+    pub extensions: &'static [&'static str],
+    /// Tells from the first bytes, or a directory's file names, whether it is this format.
+    pub detect: fn(&Probe<'_>) -> Likeness,
+    /// The reader.
+    pub input: Input,
+    /// The writer, if the format can be written.
+    pub output: Output,
+}
+
+macro_rules! formats {
+    ($($(#[$doc:meta])* $variant:ident $row:expr;)*) => {
+        /// A file format.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Format { $($(#[$doc])* $variant,)* }
+
+        impl Format {
+            /// All formats, in the order in which they are tried.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The format's row of the table.
+            pub fn row(self) -> &'static FormatRow {
+                match self { $(Self::$variant => { const ROW: FormatRow = $row; &ROW })* }
+            }
+        }
+    };
+}
+
+impl Format {
+    /// The name that `--format` takes.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The format of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == name)
+    }
+
+    /// The format that a file's name asks for, with or without `.gz` or `.zst`.
+    pub fn from_file_name(name: &str) -> Option<Self> {
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+        let ends = |format: &Self| {
+            format
+                .row()
+                .extensions
+                .iter()
+                .any(|ending| name.strip_suffix(ending).is_some_and(|rest| rest.ends_with('.')))
+        };
+        Self::ALL.iter().copied().find(ends)
+    }
+
+    /// Whether the format can be written.
+    pub fn is_writable(self) -> bool {
+        !matches!(self.row().output, Output::No)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+formats! {
+    /// JSON lines, the native format.
+    Jsonl FormatRow {
+        name: "jsonl",
+        about: "JSON lines, one transaction a line: the native format",
+        extensions: &["jsonl", "ndjson"],
+        detect: jsonl::detect,
+        input: Input::Lines(jsonl::read),
+        output: Output::Parts(jsonl::write),
+    };
 }

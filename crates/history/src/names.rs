@@ -229,6 +229,23 @@ impl<I: Id> NameIndex<I> {
         I::new(id as usize)
     }
 
+    /// Forgets the name that was made last.
+    pub(crate) fn forget_last(&mut self) {
+        let Some(last) = self.names.entries.len().checked_sub(1) else { return };
+        match self.names.at(last) {
+            NameRef::Int(value) if (0..DIRECT_MAX).contains(&value) => self.direct[value as usize] = NONE,
+            NameRef::Int(value) => drop(self.integers.remove(&value)),
+            NameRef::Str(text) => {
+                let entry = self.strings.find_entry(hash_text(text), |&id| id as usize == last);
+                drop(entry.map(|entry| entry.remove()));
+            }
+        }
+        let entry = self.names.entries.pop().expect("there is a last entry");
+        if entry.is_text != 0 {
+            self.names.text.truncate(entry.data as usize);
+        }
+    }
+
     /// The id of a name that has been seen, if it has.
     pub(crate) fn find(&self, name: NameRef<'_>) -> Option<I> {
         let id = match name {

@@ -234,9 +234,11 @@ impl ValueIndex {
 
     /// A number; one without a fraction is the integer it equals, so that `1` and `1.0` are one value.
     pub(crate) fn float(&mut self, value: f64) -> ValueId {
-        // Both bounds are exact in f64; the upper one is excluded because i64::MAX is not.
+        // All bounds are exact in f64; the upper ones are excluded because i64::MAX and u64::MAX are not.
         if value.fract() == 0.0 && value >= i64::MIN as f64 && value < i64::MAX as f64 {
             self.int(value as i64)
+        } else if value.fract() == 0.0 && value > 0.0 && value < u64::MAX as f64 {
+            self.uint(value as u64)
         } else {
             self.intern(ValueRef::Float(value))
         }

@@ -1,0 +1,356 @@
+//! A file, a stream or bytes into a history.
+//!
+//! What: finds out the format, feeds the reader, and gives its faults a place.
+//! Steps: open (map or stream, undo compression) → detect → call the reader on the whole content or on one piece
+//! after the other → locate what it refused → finish the builder.
+//! Cost: formats of lines and frames are read in blocks, so beside the history itself only the longest line
+//! or frame is held; other formats are mapped, or held whole if they come compressed or from a pipe.
+
+use super::detect::{BYTE_ORDER_MARK, Probe, detect, why_unrecognised};
+use super::error::{Located, Piece, ReadError};
+use super::source::{Bytes, Compression, Directory, Stream, rest_of, whole_file};
+use super::{Fault, FileFault, Format, FrameLength, Input, Read, Warnings};
+use crate::{Builder, History};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How a history is to be read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadOptions {
+    /// The format; `None` detects it.
+    pub format: Option<Format>,
+    /// Turns refusals of single transactions into counted warnings.
+    pub lenient: bool,
+    /// Takes empty content for a history without transactions.
+    pub allow_empty: bool,
+    /// How many bytes a compressed or piped file may hold if its format must be read as a whole.
+    pub decompressed_max: u64,
+}
+
+impl ReadOptions {
+    /// The default of `decompressed_max`: 8 GiB.
+    pub const DECOMPRESSED_MAX: u64 = 8 << 30;
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { format: None, lenient: false, allow_empty: false, decompressed_max: Self::DECOMPRESSED_MAX }
+    }
+}
+
+/// A history and how it was read.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The history.
+    pub history: History,
+    /// Its format.
+    pub format: Format,
+    /// What was refused and left out, where that was allowed.
+    pub warnings: Warned,
+    /// Bytes read, after decompression.
+    pub bytes: u64,
+}
+
+/// Refusals that became warnings.
+#[derive(Clone, Debug, Default)]
+pub struct Warned {
+    /// How many there were.
+    pub count: u64,
+    /// The first of them ([`Warnings::KEPT_MAX`]), with their places.
+    pub first: Vec<Located>,
+}
+
+/// Reads a history from a file, or from a directory where the format is one.
+pub fn read_path(path: &Path, options: &ReadOptions) -> Result<Loaded, ReadError> {
+    let mut reading = Reading::new(path, options);
+    let meta = std::fs::metadata(path).map_err(|source| ReadError::open(path, source))?;
+    if meta.is_dir() {
+        return reading.directory();
+    }
+    let format = reading.open(path, Mapping::Yes)?;
+    reading.all(format)?;
+    reading.finish()
+}
+
+/// Reads a history from a stream; `name` stands for it in messages.
+pub fn read_stream(name: &str, stream: impl io::Read, options: &ReadOptions) -> Result<Loaded, ReadError> {
+    let mut reading = Reading::new(Path::new(name), options);
+    let format = reading.attach(Box::new(stream))?;
+    reading.all(format)?;
+    reading.finish()
+}
+
+/// Reads a history from bytes; `name` stands for them in messages.
+pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Loaded, ReadError> {
+    read_stream(name, bytes, options)
+}
+
+/// The longest line, or unfinished frame at the end of a file, that is held: a longer one is refused, so that
+/// memory stays bounded whatever the file holds.
+pub(super) const LINE_LEN_MAX: usize = 256 << 20;
+
+/// A history while it is read.
+pub(super) struct Reading<'a> {
+    path: PathBuf,
+    options: ReadOptions,
+    source: Source<'a>,
+    /// How many bytes and line ends the reader has seen.
+    offset: u64,
+    lines: u64,
+    pub(super) builder: Builder,
+    warnings: Warnings,
+    warned: Warned,
+    format: Option<Format>,
+}
+
+/// Whether files of frames are mapped, or streamed because they are to leave memory again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mapping {
+    Yes,
+    No,
+}
+
+enum Source<'a> {
+    None,
+    Stream(Stream<'a>),
+    Whole(Bytes),
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(path: &Path, options: &ReadOptions) -> Self {
+        Self {
+            path: path.to_owned(),
+            options: *options,
+            source: Source::None,
+            offset: 0,
+            lines: 0,
+            builder: Builder::new(),
+            warnings: Warnings::new(options.lenient),
+            warned: Warned::default(),
+            format: None,
+        }
+    }
+
+    /// Opens a file, finds its format, and decides whether to map it or to stream it.
+    pub(super) fn open(&mut self, path: &Path, mapping: Mapping) -> Result<Format, ReadError> {
+        let failed = |source| ReadError::open(path, source);
+        let file = File::open(path).map_err(failed)?;
+        let is_regular = file.metadata().map_err(failed)?.is_file();
+        let again = file.try_clone().map_err(failed)?;
+        let format = self.attach(Box::new(file))?;
+        let plain = matches!(&self.source, Source::Stream(stream) if stream.compression == Compression::None);
+        let mapped = match format.row().input {
+            Input::Whole(_) => true,
+            Input::Frames(..) => mapping == Mapping::Yes,
+            Input::Lines(_) | Input::Directory(_) => false,
+        };
+        if is_regular && plain && mapped {
+            let bytes = whole_file(again, self.options.decompressed_max).map_err(failed)?;
+            self.source = Source::Whole(bytes);
+        }
+        Ok(format)
+    }
+
+    /// Takes a stream and finds its format.
+    pub(super) fn attach(&mut self, reader: Box<dyn io::Read + 'a>) -> Result<Format, ReadError> {
+        let mut stream = Stream::new(reader).map_err(|source| self.broken(source))?;
+        stream.fill_to(Probe::HEAD_LEN).map_err(|source| self.broken(source))?;
+        let len = stream.waiting().len().min(Probe::HEAD_LEN);
+        let complete = stream.is_at_end() && len == stream.waiting().len();
+        let probe = Probe { head: &stream.waiting()[..len], complete, files: None };
+        let format = self.recognise(&probe)?;
+        if stream.waiting().starts_with(BYTE_ORDER_MARK) && !matches!(format.row().input, Input::Frames(..)) {
+            stream.take(BYTE_ORDER_MARK.len());
+            self.offset += BYTE_ORDER_MARK.len() as u64;
+        }
+        self.source = Source::Stream(stream);
+        Ok(format)
+    }
+
+    fn recognise(&mut self, probe: &Probe<'_>) -> Result<Format, ReadError> {
+        let path = self.path.clone();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        if probe.head.iter().all(u8::is_ascii_whitespace) && probe.complete {
+            if !self.options.allow_empty {
+                return Err(ReadError::Empty { path });
+            }
+            let format = self.options.format.or(Format::from_file_name(name)).unwrap_or(Format::Jsonl);
+            self.format = Some(format);
+            return Ok(format);
+        }
+        let format = self
+            .options
+            .format
+            .or_else(|| detect(probe, name))
+            .ok_or_else(|| ReadError::Unrecognised { path: path.clone(), why: why_unrecognised(probe) })?;
+        if matches!(format.row().input, Input::Directory(_)) {
+            return Err(ReadError::NotADirectory { path, format });
+        }
+        self.format = Some(format);
+        Ok(format)
+    }
+
+    /// Reads a directory: one that is a history, or one that holds nothing but a single history file.
+    fn directory(mut self) -> Result<Loaded, ReadError> {
+        let directory = Directory::open(&self.path)?;
+        let probe = Probe { head: &[], complete: true, files: Some(directory.names()) };
+        let format = self.options.format.or_else(|| detect(&probe, ""));
+        let read = match format.map(|format| (format, format.row().input)) {
+            Some((format, Input::Directory(read))) => {
+                self.format = Some(format);
+                read
+            }
+            other => return self.only_file(&directory, other.map(|(format, _)| format)),
+        };
+        let result = read(&directory, &mut self.builder, &mut self.warnings);
+        let format = self.format.expect("set above");
+        let locate = |FileFault { file, fault }: FileFault| -> Located {
+            let file = file.min(directory.names().len().saturating_sub(1));
+            let bytes = directory.bytes_of(file).unwrap_or_else(|_| Vec::new().into());
+            let piece = Piece { bytes: &bytes, offset: 0, lines: 0 };
+            Located::new(&directory.path_of(file), format, piece, fault)
+        };
+        self.warned.count = self.warnings.count();
+        self.warned.first = self.warnings.drain().map(locate).collect();
+        result.map_err(|fault| ReadError::Fault(Box::new(locate(fault))))?;
+        self.offset = directory.len_bytes();
+        self.finish()
+    }
+
+    fn only_file(self, directory: &Directory, format: Option<Format>) -> Result<Loaded, ReadError> {
+        let histories: Vec<_> = (0..directory.names().len())
+            .filter(|&file| directory.names()[file].starts_with("history."))
+            .collect();
+        match (histories[..].first(), histories.len(), format) {
+            (Some(&file), 1, _) => read_path(&directory.path_of(file), &self.options),
+            (_, _, Some(format)) => Err(ReadError::NotAFile { path: self.path, format }),
+            _ => Err(ReadError::Directory { path: self.path, files: directory.names().len() }),
+        }
+    }
+
+    /// Reads to the end.
+    pub(super) fn all(&mut self, format: Format) -> Result<(), ReadError> {
+        while self.step(format)? {}
+        Ok(())
+    }
+
+    /// Reads one piece more; false at the end.
+    pub(super) fn step(&mut self, format: Format) -> Result<bool, ReadError> {
+        match format.row().input {
+            Input::Whole(read) => self.step_whole(format, read),
+            Input::Lines(read) => self.step_lines(format, read),
+            Input::Frames(read, length) => self.step_frames(format, read, length),
+            Input::Directory(_) => Err(ReadError::NotADirectory { path: self.path.clone(), format }),
+        }
+    }
+
+    fn step_whole(&mut self, format: Format, read: Read) -> Result<bool, ReadError> {
+        let bytes = match std::mem::replace(&mut self.source, Source::None) {
+            Source::None => return Ok(false),
+            Source::Whole(bytes) => bytes,
+            Source::Stream(mut stream) => rest_of(&mut stream, self.options.decompressed_max)
+                .map_err(|source| self.broken(source))?
+                .into(),
+        };
+        let skip = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        self.read_piece(format, read, &bytes[skip..])?;
+        Ok(false)
+    }
+
+    fn step_lines(&mut self, format: Format, read: Read) -> Result<bool, ReadError> {
+        let Source::Stream(mut stream) = std::mem::replace(&mut self.source, Source::None) else {
+            return Ok(false);
+        };
+        // Where the search for a line end goes on; a long line is not searched twice.
+        let mut searched = 0;
+        let len = loop {
+            if let Some(place) = memchr::memrchr(b'\n', &stream.waiting()[searched..]) {
+                break searched + place + 1;
+            }
+            searched = stream.waiting().len();
+            if stream.is_at_end() {
+                break searched;
+            }
+            if searched > LINE_LEN_MAX {
+                let fault = Fault::new(
+                    0,
+                    format!("the line is longer than {} MiB", LINE_LEN_MAX >> 20),
+                    "one transaction a line, each line ended by a line feed",
+                );
+                let piece = Piece { bytes: stream.waiting(), offset: self.offset, lines: self.lines };
+                return Err(ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault))));
+            }
+            stream.fill().map_err(|source| self.broken(source))?;
+        };
+        if len == 0 {
+            return Ok(false);
+        }
+        self.read_piece(format, read, &stream.waiting()[..len])?;
+        stream.take(len);
+        self.source = Source::Stream(stream);
+        Ok(true)
+    }
+
+    fn step_frames(&mut self, format: Format, read: Read, length: FrameLength) -> Result<bool, ReadError> {
+        let mut stream = match std::mem::replace(&mut self.source, Source::None) {
+            Source::Stream(stream) => stream,
+            Source::Whole(bytes) => return self.read_piece(format, read, &bytes).map(|()| false),
+            Source::None => return Ok(false),
+        };
+        let len = loop {
+            if let Some(len) = length(stream.waiting()).map_err(|fault| {
+                let piece = Piece { bytes: stream.waiting(), offset: self.offset, lines: self.lines };
+                ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault)))
+            })? {
+                let needed = usize::try_from(len).unwrap_or(usize::MAX);
+                stream.fill_to(needed).map_err(|source| self.broken(source))?;
+                // A frame that is cut off is the reader's to refuse.
+                break needed.min(stream.waiting().len());
+            }
+            if stream.is_at_end() {
+                break stream.waiting().len();
+            }
+            stream.fill().map_err(|source| self.broken(source))?;
+        };
+        if len == 0 {
+            return Ok(false);
+        }
+        self.read_piece(format, read, &stream.waiting()[..len])?;
+        stream.take(len);
+        self.source = Source::Stream(stream);
+        Ok(true)
+    }
+
+    fn read_piece(&mut self, format: Format, read: Read, bytes: &[u8]) -> Result<(), ReadError> {
+        let result = read(bytes, &mut self.builder, &mut self.warnings);
+        let piece = Piece { bytes, offset: self.offset, lines: self.lines };
+        for FileFault { fault, .. } in self.warnings.drain() {
+            if self.warned.first.len() < Warnings::KEPT_MAX {
+                self.warned.first.push(Located::new(&self.path, format, piece, fault));
+            }
+        }
+        self.warned.count = self.warnings.count();
+        result.map_err(|fault| ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault))))?;
+        self.offset += bytes.len() as u64;
+        if matches!(format.row().input, Input::Lines(_)) {
+            self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        }
+        Ok(())
+    }
+
+    fn broken(&self, source: io::Error) -> ReadError {
+        ReadError::Broken { path: self.path.clone(), offset: self.offset, source }
+    }
+
+    pub(super) fn build_error(&self, error: crate::BuildError) -> ReadError {
+        ReadError::Build { path: self.path.clone(), error }
+    }
+
+    pub(super) fn finish(self) -> Result<Loaded, ReadError> {
+        let Self { path, builder, warned, offset, format, .. } = self;
+        let history = builder.finish().map_err(|error| ReadError::Build { path, error })?;
+        let format = format.expect("a format is recognised before anything is read");
+        Ok(Loaded { history, format, warnings: warned, bytes: offset })
+    }
+}

@@ -1,0 +1,228 @@
+//! A history into a file or a stream.
+
+use super::source::Compression;
+use super::{Format, Output};
+use crate::History;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Which part of a history a writer is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// From 0. The first part carries the header: initial values, level.
+    pub index: u64,
+    /// Whether no other part follows.
+    pub last: bool,
+}
+
+impl Part {
+    /// The whole history in one part.
+    pub const WHOLE: Self = Self { index: 0, last: true };
+
+    /// Whether it is the first part.
+    pub fn is_first(self) -> bool {
+        self.index == 0
+    }
+}
+
+/// Why a history could not be written.
+#[derive(Debug)]
+pub enum WriteError {
+    /// The format has no way to say this.
+    CannotHold {
+        /// The format.
+        format: Format,
+        /// What it cannot hold, as a noun phrase: "deletes", "client clocks".
+        what: String,
+        /// The name of the first transaction that has it; empty if it concerns the whole history.
+        transaction: String,
+    },
+    /// The format is only read.
+    NotWritable {
+        /// The format.
+        format: Format,
+    },
+    /// The file could not be written.
+    Io {
+        /// The file, or the name of the stream.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl WriteError {
+    /// A format that cannot hold something a transaction has.
+    pub fn cannot_hold(format: Format, what: impl Into<String>, transaction: impl fmt::Display) -> Self {
+        Self::CannotHold { format, what: what.into(), transaction: transaction.to_string() }
+    }
+
+    fn at(self, place: &Path) -> Self {
+        match self {
+            Self::Io { source, .. } => Self::Io { path: place.to_owned(), source },
+            other => other,
+        }
+    }
+}
+
+impl From<io::Error> for WriteError {
+    fn from(source: io::Error) -> Self {
+        Self::Io { path: PathBuf::new(), source }
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CannotHold { format, what, transaction } if transaction.is_empty() => {
+                write!(f, "the format {format} cannot hold {what}; jsonl can hold every history")
+            }
+            Self::CannotHold { format, what, transaction } => write!(
+                f,
+                "the format {format} cannot hold {what} (first in transaction {transaction}); \
+                 jsonl can hold every history"
+            ),
+            Self::NotWritable { format } => {
+                let writable: Vec<_> = Format::ALL
+                    .iter()
+                    .filter(|other| other.is_writable())
+                    .map(|other| other.name())
+                    .collect();
+                write!(
+                    f,
+                    "the format {format} can be read but not written; choose one of {}",
+                    writable.join(", ")
+                )
+            }
+            Self::Io { path, source } if source.kind() == io::ErrorKind::StorageFull => {
+                write!(f, "{}: the disk is full", path.display())
+            }
+            Self::Io { path, source } => write!(f, "{}: cannot be written: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a history to a file, compressed if its name ends in `.gz` or `.zst`. The file appears when it is
+/// complete: a failed write leaves nothing behind and an older file untouched.
+pub fn write_path(history: &History, format: Format, path: &Path) -> Result<(), WriteError> {
+    let mut writing = Writing::create(path)?;
+    writing.part(history, format, Part::WHOLE)?;
+    writing.finish()
+}
+
+/// Writes a history to a stream, not compressed.
+pub fn write_stream(history: &History, format: Format, out: &mut dyn io::Write) -> Result<(), WriteError> {
+    match format.row().output {
+        Output::No => Err(WriteError::NotWritable { format }),
+        Output::Whole(write) | Output::Parts(write) => write(history, Part::WHOLE, out),
+    }
+}
+
+/// Writes a history of a text format as a string.
+pub fn write_string(history: &History, format: Format) -> Result<String, WriteError> {
+    let mut bytes = Vec::new();
+    write_stream(history, format, &mut bytes)?;
+    let no_text = |error| WriteError::from(io::Error::new(io::ErrorKind::InvalidData, error));
+    String::from_utf8(bytes).map_err(no_text)
+}
+
+/// A file while it is written.
+pub(super) struct Writing<'a> {
+    out: Encoder<'a>,
+    /// What messages call it.
+    path: PathBuf,
+    /// Where the bytes go until the file is complete.
+    unfinished: Option<PathBuf>,
+}
+
+enum Encoder<'a> {
+    Closed,
+    Plain(BufWriter<Box<dyn io::Write + 'a>>),
+    Gzip(Box<flate2::write::GzEncoder<BufWriter<Box<dyn io::Write + 'a>>>>),
+    Zstd(zstd::stream::write::Encoder<'static, BufWriter<Box<dyn io::Write + 'a>>>),
+}
+
+const BUFFER_LEN: usize = 256 * 1024;
+
+impl<'a> Writing<'a> {
+    pub(super) fn create(path: &Path) -> Result<Self, WriteError> {
+        let failed = |source| WriteError::Io { path: path.to_owned(), source };
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        // A device or a pipe is written in place; a regular file is replaced when all is well.
+        let in_place = std::fs::metadata(path).is_ok_and(|meta| !meta.is_file());
+        let unfinished = (!in_place).then(|| {
+            let mut unfinished = path.as_os_str().to_owned();
+            unfinished.push(format!(".{}.unfinished", std::process::id()));
+            PathBuf::from(unfinished)
+        });
+        let file = File::create(unfinished.as_deref().unwrap_or(path)).map_err(failed)?;
+        let mut writing = Self { out: Encoder::Closed, path: path.to_owned(), unfinished };
+        let buffered = BufWriter::with_capacity(BUFFER_LEN, Box::new(file) as Box<dyn io::Write>);
+        writing.out = match Compression::from_file_name(name) {
+            Compression::None => Encoder::Plain(buffered),
+            Compression::Gzip => {
+                let encoder = flate2::write::GzEncoder::new(buffered, flate2::Compression::default());
+                Encoder::Gzip(Box::new(encoder))
+            }
+            Compression::Zstd => {
+                Encoder::Zstd(zstd::stream::write::Encoder::new(buffered, 0).map_err(failed)?)
+            }
+        };
+        Ok(writing)
+    }
+
+    pub(super) fn over(name: &str, out: Box<dyn io::Write + 'a>) -> Self {
+        let out = Encoder::Plain(BufWriter::with_capacity(BUFFER_LEN, out));
+        Self { out, path: PathBuf::from(name), unfinished: None }
+    }
+
+    pub(super) fn part(&mut self, history: &History, format: Format, part: Part) -> Result<(), WriteError> {
+        let out: &mut dyn io::Write = match &mut self.out {
+            Encoder::Plain(out) => out,
+            Encoder::Gzip(out) => out,
+            Encoder::Zstd(out) => out,
+            Encoder::Closed => return Ok(()),
+        };
+        let result = match format.row().output {
+            Output::No => Err(WriteError::NotWritable { format }),
+            Output::Whole(write) | Output::Parts(write) => write(history, part, out),
+        };
+        result.map_err(|error| error.at(&self.path))
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), WriteError> {
+        let failed = |source| WriteError::Io { path: self.path.clone(), source };
+        let mut out = match std::mem::replace(&mut self.out, Encoder::Closed) {
+            Encoder::Closed => return Ok(()),
+            Encoder::Plain(out) => out,
+            Encoder::Gzip(out) => out.finish().map_err(failed)?,
+            Encoder::Zstd(out) => out.finish().map_err(failed)?,
+        };
+        out.flush().map_err(failed)?;
+        drop(out);
+        if let Some(unfinished) = self.unfinished.take() {
+            std::fs::rename(&unfinished, &self.path).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        if let Some(unfinished) = &self.unfinished {
+            // What cannot be removed is left; the error that brought us here is the one to report.
+            let _ = std::fs::remove_file(unfinished);
+        }
+    }
+}
