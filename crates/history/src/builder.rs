@@ -192,6 +192,11 @@ impl Builder {
         }
     }
 
+    /// Whether any transaction has been opened, in this part or an earlier one.
+    pub fn has_transactions(&self) -> bool {
+        !self.is_empty() || self.open.is_some() || !self.carried_len.is_empty()
+    }
+
     /// Whether a header may still come; after this call, or the first transaction, it may not.
     pub fn begin_header(&mut self) -> bool {
         !std::mem::replace(&mut self.started, true)

@@ -20,6 +20,7 @@ mod error;
 mod json;
 pub mod jsonl;
 mod map;
+pub mod notation;
 mod read;
 mod source;
 mod write;
@@ -249,5 +250,14 @@ formats! {
         detect: jsonl::detect,
         input: Input::Lines(jsonl::read),
         output: Output::Parts(jsonl::write),
+    };
+    /// The one-line notation.
+    Notation FormatRow {
+        name: "notation",
+        about: "the one-line notation: one session a line, as in s1: w(x,1) | r(x,1)",
+        extensions: &["hist"],
+        detect: notation::detect,
+        input: Input::Lines(notation::read),
+        output: Output::Parts(notation::write),
     };
 }
