@@ -247,7 +247,7 @@ impl<'a> Line<'a> {
 
     fn timestamp(&mut self) -> Result<Timestamp, Fault> {
         let physical = self.integer()?;
-        let rest = self.text[self.at..].as_bytes();
+        let rest = &self.text.as_bytes()[self.at..];
         if !matches!(rest, [b'.', b'0'..=b'9', ..]) {
             return Ok(physical.into());
         }
