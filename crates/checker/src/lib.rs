@@ -11,9 +11,11 @@
 
 mod levels;
 pub mod oracle;
+mod survey;
 mod verdict;
 
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};
+pub use survey::{Survey, survey};
 pub use verdict::{
     Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,
     Verdict, Witness,

@@ -2,7 +2,7 @@
 
 use history::{History, KeyId, OpId, TxnId};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 /// How to check.
@@ -30,11 +30,19 @@ pub enum Ryow {
     Never,
 }
 
-/// When to give up: a deadline, a memory limit, a switch. Copies share the switch.
+/// When to give up: a deadline, and a switch that somebody else can turn. Copies share the switch.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
     deadline: Option<Instant>,
-    cancelled: Arc<AtomicBool>,
+    /// Why every copy is to give up: one of [`switch`].
+    switch: Arc<AtomicU8>,
+}
+
+/// The positions of a budget's switch.
+mod switch {
+    pub(super) const ON: u8 = 0;
+    pub(super) const CANCELLED: u8 = 1;
+    pub(super) const OUT_OF_MEMORY: u8 = 2;
 }
 
 impl Budget {
@@ -50,13 +58,25 @@ impl Budget {
 
     /// Makes every copy give up soon.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.switch_to(switch::CANCELLED);
+    }
+
+    /// Makes every copy give up soon, because the memory is used up: said by whoever watches the process.
+    pub fn run_out_of_memory(&self) {
+        self.switch_to(switch::OUT_OF_MEMORY);
+    }
+
+    /// The first reason stays.
+    fn switch_to(&self, position: u8) {
+        let _ = self.switch.compare_exchange(switch::ON, position, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Whether it is time to give up. Costs a clock reading: ask every thousand steps, not every step.
     pub fn exhausted(&self) -> Option<Undecided> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            return Some(Undecided::Cancelled);
+        match self.switch.load(Ordering::Relaxed) {
+            switch::ON => {}
+            switch::OUT_OF_MEMORY => return Some(Undecided::Memory),
+            _ => return Some(Undecided::Cancelled),
         }
         self.deadline.filter(|&deadline| Instant::now() >= deadline).map(|_| Undecided::Timeout)
     }

@@ -20,6 +20,7 @@ mod ids;
 mod model;
 mod names;
 mod predicate;
+mod summary;
 mod values;
 
 pub use builder::{BuildError, Builder};
@@ -30,4 +31,5 @@ pub use model::{
 };
 pub use names::{Name, NameRef, Names};
 pub use predicate::{Comparison, Predicate};
+pub use summary::{Spread, Summary};
 pub use values::{Cell, ValueRef, Values};

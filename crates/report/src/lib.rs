@@ -8,16 +8,32 @@
 //! * [`Palette`] — how text is coloured, if it is.
 //!
 //! The path of a verdict: `phrase` puts values and operations into words, `argue` edges into sentences,
-//! `finding` collects both; `text` and `json` render.
+//! `finding` collects both; `text` and `json` render one finding, `junit`, `sarif` and `html` everything a run
+//! has to tell ([`Told`]); `svg` and `graphs` draw the core.
 
 mod argue;
 mod finding;
+mod graphs;
+mod html;
 mod json;
+mod junit;
+mod lanes;
+mod layout;
 mod phrase;
+mod picture;
+mod sarif;
 mod shorten;
+mod svg;
 mod text;
+mod told;
 
-pub use finding::{Cost, Finding, Member, Named, Size, Step};
+pub use finding::{Cost, Finding, Member, Named, Place, Size, Step};
+pub use graphs::{dot, mermaid};
+pub use html::html;
 pub use json::json_line;
+pub use junit::junit;
 pub use phrase::{operation, predicate};
+pub use sarif::sarif;
+pub use svg::svg;
 pub use text::{Palette, text};
+pub use told::{Told, Trouble};

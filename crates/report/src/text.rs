@@ -1,5 +1,6 @@
 //! A finding as text for a terminal.
 
+use crate::picture::shown_operations;
 use crate::{Finding, Member, Step};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
@@ -122,20 +123,8 @@ fn write_member(
     if member.status != "committed" {
         write!(out, "({}) ", member.status)?;
     }
-    let many = member.operations.len() > OPERATIONS_MAX;
-    let mentioned = |index: usize| {
-        let mut places = finding.explanation.iter().flat_map(|step| &step.places);
-        places.any(|place| place.transaction == member.name && place.operation == index)
-    };
-    let mut shown = Vec::new();
-    let mut left_out = 0;
-    for (index, words) in member.operations.iter().enumerate() {
-        if many && !mentioned(index) {
-            left_out += 1;
-        } else {
-            shown.push(words.as_str());
-        }
-    }
+    let (shown, left_out) = shown_operations(finding, member, OPERATIONS_MAX);
+    let shown: Vec<&str> = shown.into_iter().map(|(_, words)| words).collect();
     write!(out, "{}", shown.join(", "))?;
     if left_out > 0 {
         let faint = palette.faint;
@@ -164,7 +153,7 @@ fn write_steps(out: &mut String, steps: &[Step], depth: usize, palette: Palette)
 }
 
 /// What a cycle comes to.
-fn conclusion(finding: &Finding) -> Option<String> {
+pub(crate) fn conclusion(finding: &Finding) -> Option<String> {
     let steps = &finding.explanation;
     let closes = steps.len() > 1
         && steps

@@ -1,0 +1,92 @@
+//! The core of a violation as a graph: what the pictures have in common.
+
+use crate::{Finding, Member, Step};
+
+/// Transactions with more operations than this show only those the argument is about.
+pub(crate) const OPERATIONS_MAX: usize = 8;
+
+/// A graph to be drawn.
+pub(crate) struct Picture<'f> {
+    pub(crate) nodes: Vec<Node<'f>>,
+    pub(crate) arrows: Vec<Arrow<'f>>,
+}
+
+/// A transaction, or the initial state.
+pub(crate) struct Node<'f> {
+    pub(crate) name: &'f str,
+    pub(crate) status: &'f str,
+    /// Its operations, with their place in the transaction; those left out are counted in `more`.
+    pub(crate) lines: Vec<(usize, &'f str)>,
+    pub(crate) more: usize,
+}
+
+/// An edge between two nodes.
+pub(crate) struct Arrow<'f> {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) step: &'f Step,
+}
+
+/// What the initial state is called.
+const INITIAL: &str = "initial state";
+
+impl<'f> Picture<'f> {
+    /// The core of a finding: nodes in the order in which the argument visits them.
+    pub(crate) fn of(finding: &'f Finding) -> Self {
+        let mut order: Vec<&str> = Vec::new();
+        let mut visit = |name: &'f str| {
+            if !order.contains(&name) {
+                order.push(name);
+            }
+        };
+        for step in &finding.explanation {
+            visit(step.from.as_deref().unwrap_or(INITIAL));
+            visit(&step.to);
+        }
+        for member in &finding.transactions {
+            visit(&member.name);
+        }
+        let nodes = order.iter().map(|&name| node(finding, name)).collect();
+        let place = |name: &str| order.iter().position(|&other| other == name);
+        let arrows = finding.explanation.iter().filter_map(|step| {
+            let from = place(step.from.as_deref().unwrap_or(INITIAL))?;
+            Some(Arrow { from, to: place(&step.to)?, step })
+        });
+        Self { nodes, arrows: arrows.collect() }
+    }
+}
+
+fn node<'f>(finding: &'f Finding, name: &'f str) -> Node<'f> {
+    let Some(member) = finding.transactions.iter().find(|member| member.name == name) else {
+        return Node { name, status: "committed", lines: Vec::new(), more: 0 };
+    };
+    let (lines, more) = shown_operations(finding, member, OPERATIONS_MAX);
+    Node { name, status: member.status, lines, more }
+}
+
+/// The operations to show: all of a short transaction, of a long one those that the argument is about.
+pub(crate) fn shown_operations<'f>(
+    finding: &'f Finding,
+    member: &'f Member,
+    all_up_to: usize,
+) -> (Vec<(usize, &'f str)>, usize) {
+    let mentioned = |index: usize| {
+        let steps = finding.explanation.iter().chain(&finding.support);
+        let mut places = steps.flat_map(|step| &step.places);
+        places.any(|place| place.transaction == member.name && place.operation == index)
+    };
+    let all = member.operations.len() <= all_up_to;
+    let shown: Vec<(usize, &str)> = (member.operations.iter().enumerate())
+        .filter(|&(index, _)| all || mentioned(index))
+        .map(|(index, words)| (index, words.as_str()))
+        .collect();
+    let more = member.operations.len() - shown.len();
+    (shown, more)
+}
+
+/// What is written on an edge: `rw x`, `so`, `rw x (predicate)`.
+pub(crate) fn label(step: &Step) -> String {
+    let key = step.key.as_ref().map(|key| format!(" {key}")).unwrap_or_default();
+    let predicate = if step.predicate { " (predicate)" } else { "" };
+    format!("{}{key}{predicate}", step.edge)
+}

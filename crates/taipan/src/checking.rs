@@ -1,0 +1,177 @@
+//! From a file and levels to findings: read, check, measure, within limits, whatever happens.
+
+use crate::exit::Exit;
+use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags};
+use crate::input;
+use crate::limits::{self, Limits};
+use checker::{Level, Options, Verdict};
+use history::History;
+use history::formats::Loaded;
+use report::{Cost, Finding};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How files are checked.
+pub(crate) struct Checking<'f> {
+    reading: &'f ReadingFlags,
+    policy: &'f PolicyFlags,
+    limits: Limits,
+    threads: usize,
+}
+
+/// A history that was read, and how.
+pub(crate) struct Opened {
+    /// The file, as the user named it.
+    pub(crate) name: String,
+    pub(crate) history: History,
+    /// What is to be said of it before any verdict.
+    pub(crate) warning: Option<String>,
+    /// When its time began to run, and how long reading took.
+    read_time: Duration,
+}
+
+/// A verdict, with what is told of it.
+pub(crate) struct Checked {
+    pub(crate) verdict: Verdict,
+    pub(crate) finding: Finding,
+}
+
+impl<'f> Checking<'f> {
+    /// From the flags.
+    pub(crate) fn new(
+        reading: &'f ReadingFlags,
+        policy: &'f PolicyFlags,
+        limits: &LimitFlags,
+    ) -> Result<Self, String> {
+        if limits.max_memory.is_some() && !limits::can_watch_memory() {
+            return Err("--max-memory needs a system with /proc".to_owned());
+        }
+        let threads = limits.threads;
+        let limits = Limits { time: limits.timeout, memory: limits.max_memory };
+        Ok(Self { reading, policy, limits, threads })
+    }
+
+    /// Reads a file.
+    pub(crate) fn open(&self, file: &Path) -> Result<Opened, String> {
+        let started = Instant::now();
+        let name = file.display().to_string();
+        let loaded = guarded(&name, || self.reading.read(file))?.map_err(|error| error.to_string())?;
+        let warning = input::left_out(&loaded.warnings);
+        let Loaded { history, .. } = loaded;
+        if !self.reading.allow_empty && !history.transactions().any(|txn| txn.is_committed()) {
+            return Err(format!(
+                "{name}: holds {} and none of them is committed, so any verdict would be empty; \
+                 --allow-empty accepts that",
+                match history.len() {
+                    0 => "no transactions".to_owned(),
+                    1 => "1 transaction".to_owned(),
+                    many => format!("{many} transactions"),
+                }
+            ));
+        }
+        Ok(Opened { name, history, warning, read_time: started.elapsed() })
+    }
+
+    /// The levels to check a history at: those asked for, else the one in its header, else serializable.
+    pub(crate) fn levels(&self, asked: &[Level], opened: &Opened) -> Result<Vec<Level>, String> {
+        let levels = match (asked, opened.history.level()) {
+            ([], None) => vec![Level::SERIALIZABLE],
+            ([], Some(name)) => vec![Level::parse(name).map_err(|unknown| {
+                format!(
+                    "{}: its header asks for a level that is not known: {unknown}; --level sets one",
+                    opened.name
+                )
+            })?],
+            (asked, _) => asked.to_vec(),
+        };
+        let realtime = self.policy.assume.contains(&Assumption::Realtime);
+        levels.into_iter().map(|level| if realtime { in_real_time(level) } else { Ok(level) }).collect()
+    }
+
+    /// Checks a history at a level.
+    pub(crate) fn check(&self, opened: &Opened, level: Level) -> Result<Checked, String> {
+        let started = Instant::now();
+        let since = started.checked_sub(opened.read_time).unwrap_or(started);
+        let guard = self.limits.guard(since);
+        let options = Options {
+            budget: guard.budget(),
+            ryow: self.policy.ryow.into(),
+            clock_skew: self.policy.clock_skew,
+            threads: self.threads,
+        };
+        let verdict = guarded(&opened.name, || decide(&opened.history, level, &options))?;
+        let cost = Cost {
+            read_ms: milliseconds(opened.read_time),
+            check_ms: milliseconds(started.elapsed()),
+            peak_rss_bytes: limits::peak_bytes(),
+        };
+        let finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost);
+        Ok(Checked { verdict, finding })
+    }
+}
+
+impl Checked {
+    /// Its part of the exit status.
+    pub(crate) fn exit(&self) -> Exit {
+        Exit::of(&self.verdict)
+    }
+}
+
+fn decide(history: &History, level: Level, options: &Options) -> Verdict {
+    match checker::oracle::oracle(history, level, options) {
+        Ok(verdict) => verdict,
+        Err(too_large) => Verdict::Undecided(checker::Undecided::Unsupported(too_large.to_string())),
+    }
+}
+
+/// The same level with session and real-time order.
+fn in_real_time(level: Level) -> Result<Level, String> {
+    let strong = Level { session: true, realtime: true, ..level };
+    match strong.row() {
+        Some(_) => Ok(strong),
+        None => Err(format!("{level} has no variant that counts real time: leave out --assume realtime")),
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// What the last panic said, so that it can be told in one piece.
+static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Does work that must not fail, and survives if it does: one file must not take the others with it.
+pub(crate) fn guarded<T>(name: &str, work: impl FnOnce() -> T) -> Result<T, String> {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|panic| {
+        let mut last = LAST_PANIC.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // The first panic is the cause; others follow from it.
+        last.get_or_insert_with(|| panic.to_string());
+    }));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    std::panic::set_hook(before);
+    let said = LAST_PANIC.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+    result.map_err(|_| {
+        format!(
+            "{name}: Taipan stumbled over this file. That is a bug in Taipan, not in your history: please report \
+             it together with the file.\n  {}",
+            said.unwrap_or_else(|| "the panic left no message".to_owned())
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::guarded;
+
+    #[test]
+    fn a_panic_becomes_a_sentence() {
+        assert_eq!(guarded("h", || 7), Ok(7));
+        let said = guarded("h.jsonl", || panic!("a broken promise")).expect_err("it panicked");
+        assert!(said.starts_with("h.jsonl: Taipan stumbled"), "{said}");
+        assert!(said.contains("a broken promise") && said.contains("checking.rs"), "{said}");
+        assert_eq!(guarded("h", || 8), Ok(8));
+    }
+}

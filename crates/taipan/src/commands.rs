@@ -1,0 +1,21 @@
+//! One file a command.
+
+mod check;
+mod convert;
+mod explain;
+mod levels;
+mod stats;
+
+use crate::console::{Console, Outcome};
+use crate::flags::Command;
+
+/// Does what the user asked for.
+pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
+    match command {
+        Command::Check(flags) => check::run(&flags, console),
+        Command::Explain(flags) => explain::run(&flags, console),
+        Command::Convert(flags) => convert::run(&flags, console),
+        Command::Stats(flags) => stats::run(&flags, console),
+        Command::Levels(flags) => levels::run(&flags, console),
+    }
+}

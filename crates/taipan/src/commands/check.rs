@@ -1,0 +1,87 @@
+//! `taipan check`: every file at every level asked for.
+
+use crate::checking::{Checked, Checking, Opened};
+use crate::console::{Console, Outcome, Progress, Stop};
+use crate::exit::Exit;
+use crate::flags::CheckFlags;
+use crate::output::Sink;
+use checker::{Level, Survey};
+use std::path::Path;
+
+pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
+    let checking = Checking::new(&flags.reading, &flags.policy, &flags.limits).map_err(Stop::Error)?;
+    let mut sink = Sink::new(flags.output, flags.report.clone());
+    let mut exit = Exit::Accepted;
+    {
+        let progress = console.progress(flags.files.len() as u64);
+        for file in &flags.files {
+            exit = exit.and(check_file(flags, &checking, file, &mut sink, console, &progress)?);
+            progress.step();
+        }
+    }
+    sink.finish(console)?;
+    Ok(exit)
+}
+
+fn check_file(
+    flags: &CheckFlags,
+    checking: &Checking<'_>,
+    file: &Path,
+    sink: &mut Sink,
+    console: &mut Console,
+    progress: &Progress,
+) -> Outcome {
+    let name = file.display().to_string();
+    progress.say(format_args!("reading {name}"));
+    let opened = match checking.open(file) {
+        Ok(opened) => opened,
+        Err(message) => {
+            sink.trouble(&name, message, console, progress);
+            return Ok(Exit::Error);
+        }
+    };
+    if let Some(warning) = &opened.warning {
+        progress.pause(|| console.note(warning));
+    }
+    let check = |level: Level| {
+        progress.say(format_args!("{name}: {level}"));
+        checking.check(&opened, level)
+    };
+    // Lazy, so that each answer is printed before the next is looked for.
+    let results: Box<dyn Iterator<Item = Result<Checked, String>>> = if flags.all_levels {
+        match frontier(&opened, check) {
+            Ok(all) => Box::new(all.into_iter().map(Ok)),
+            Err(message) => Box::new([Err(message)].into_iter()),
+        }
+    } else {
+        match checking.levels(&flags.levels.level, &opened) {
+            Ok(levels) => Box::new(levels.into_iter().map(check)),
+            Err(message) => Box::new([Err(message)].into_iter()),
+        }
+    };
+    let mut exit = Exit::Accepted;
+    for result in results {
+        exit = exit.and(match result {
+            Ok(checked) => {
+                let exit = checked.exit();
+                sink.finding(checked.finding, console, progress)?;
+                exit
+            }
+            Err(message) => {
+                sink.trouble(&name, message, console, progress);
+                Exit::Error
+            }
+        });
+    }
+    Ok(exit)
+}
+
+/// What is told of all levels: the strongest that hold, the weakest that are violated, and what is not known.
+fn frontier(
+    opened: &Opened,
+    check: impl Fn(Level) -> Result<Checked, String>,
+) -> Result<Vec<Checked>, String> {
+    let Survey { strongest, weakest, undecided } =
+        checker::survey(&opened.history, check, |checked| &checked.verdict)?;
+    Ok(strongest.into_iter().chain(weakest).chain(undecided).map(|(_, checked)| checked).collect())
+}

@@ -1,0 +1,58 @@
+//! `taipan explain`: one history, the argument in full.
+
+use crate::checking::Checking;
+use crate::console::{Console, Outcome, Stop};
+use crate::exit::Exit;
+use crate::flags::{ExplainFlags, ExplainOutput};
+use report::{Finding, Told};
+use std::io::Write;
+
+pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
+    let checking = Checking::new(&flags.reading, &flags.policy, &flags.limits).map_err(Stop::Error)?;
+    let mut exit = Exit::Accepted;
+    let mut told = Told::default();
+    {
+        let progress = console.progress(1);
+        progress.say(format_args!("reading {}", flags.file.display()));
+        let opened = checking.open(&flags.file).map_err(Stop::Error)?;
+        if let Some(warning) = &opened.warning {
+            progress.pause(|| console.note(warning));
+        }
+        for level in checking.levels(&flags.levels.level, &opened).map_err(Stop::Error)? {
+            progress.say(format_args!("{}: {level}", opened.name));
+            let checked = checking.check(&opened, level).map_err(Stop::Error)?;
+            exit = exit.and(checked.exit());
+            told.findings.push(checked.finding);
+        }
+    }
+    match flags.output {
+        ExplainOutput::Html => writeln!(console.out(), "{}", report::html(&told))?,
+        output => {
+            for finding in &told.findings {
+                print(finding, output, console)?;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn print(finding: &Finding, output: ExplainOutput, console: &mut Console) -> Result<(), Stop> {
+    let draws = matches!(output, ExplainOutput::Svg | ExplainOutput::Dot | ExplainOutput::Mermaid);
+    if draws && finding.anomaly.is_none() {
+        console.note(format_args!(
+            "{}: {}: {}: there is nothing to draw",
+            finding.file, finding.level, finding.verdict
+        ));
+        return Ok(());
+    }
+    let palette = console.palette();
+    let out = console.out();
+    match output {
+        ExplainOutput::Text | ExplainOutput::Html => write!(out, "{}", report::text(finding, palette))?,
+        ExplainOutput::Json => writeln!(out, "{}", report::json_line(finding))?,
+        ExplainOutput::Svg => writeln!(out, "{}", report::svg(finding))?,
+        ExplainOutput::Dot => write!(out, "{}", report::dot(finding))?,
+        ExplainOutput::Mermaid => write!(out, "{}", report::mermaid(finding))?,
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! `taipan levels`: the levels table.
+
+use crate::console::{Console, Outcome};
+use crate::exit::Exit;
+use crate::flags::{LevelsFlags, ListOutput};
+use checker::{Implication, Level, LevelRow, TABLE, implications};
+use serde::Serialize;
+use std::io::{self, Write};
+
+pub(crate) fn run(flags: &LevelsFlags, console: &mut Console) -> Outcome {
+    let wanted = |row: &&LevelRow| flags.levels.is_empty() || flags.levels.contains(&row.level);
+    let rows: Vec<&LevelRow> = TABLE.iter().filter(wanted).collect();
+    let out = console.out();
+    match flags.output {
+        ListOutput::Json => json(out, &rows)?,
+        ListOutput::Text if flags.levels.is_empty() => list(out, &rows)?,
+        ListOutput::Text => details(out, &rows)?,
+    }
+    Ok(Exit::Accepted)
+}
+
+fn list(out: &mut impl Write, rows: &[&LevelRow]) -> io::Result<()> {
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let anomalies = rows.iter().map(|row| row.anomaly.len()).max().unwrap_or(0);
+    for row in rows {
+        let aliases = row.aliases.join(", ");
+        writeln!(out, "{:width$}  {:anomalies$}  {aliases}", row.name, row.anomaly)?;
+    }
+    writeln!(out, "\nA level, the anomaly that breaks it, its other names. `taipan levels LEVEL` says more.")
+}
+
+fn details(out: &mut impl Write, rows: &[&LevelRow]) -> io::Result<()> {
+    for (index, row) in rows.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "{}", row.name)?;
+        writeln!(out, "  also called  {}", row.aliases.join(", "))?;
+        writeln!(out, "  forbids      {}", row.forbids)?;
+        writeln!(out, "  broken by    {}", row.anomaly)?;
+        writeln!(out, "  implies      {}", phrase(&neighbours(row.level, Side::Weaker)))?;
+        writeln!(out, "  follows from {}", phrase(&neighbours(row.level, Side::Stronger)))?;
+        writeln!(out, "  source       {}", row.source)?;
+    }
+    Ok(())
+}
+
+fn phrase(implications: &[(Level, bool)]) -> String {
+    let name = |&(level, conditional): &(Level, bool)| {
+        format!("{level}{}", if conditional { " (without predicates)" } else { "" })
+    };
+    match implications {
+        [] => "no other".to_owned(),
+        all => all.iter().map(name).collect::<Vec<_>>().join(", "),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Weaker,
+    Stronger,
+}
+
+/// The levels directly below or above one, and whether only for histories without predicates.
+fn neighbours(level: Level, side: Side) -> Vec<(Level, bool)> {
+    let other = |it: &Implication| match side {
+        Side::Weaker => (it.stronger == level).then_some(it.weaker),
+        Side::Stronger => (it.weaker == level).then_some(it.stronger),
+    };
+    implications().iter().filter_map(|it| Some((other(it)?, it.without_predicates))).collect()
+}
+
+#[derive(Serialize)]
+struct Row {
+    level: &'static str,
+    aliases: &'static [&'static str],
+    forbids: &'static str,
+    anomaly: &'static str,
+    session_order: bool,
+    realtime_order: bool,
+    implies: Vec<&'static str>,
+    source: &'static str,
+}
+
+fn json(out: &mut impl Write, rows: &[&LevelRow]) -> io::Result<()> {
+    for row in rows {
+        let weaker = neighbours(row.level, Side::Weaker).into_iter().filter(|(_, conditional)| !conditional);
+        let row = Row {
+            level: row.name,
+            aliases: row.aliases,
+            forbids: row.forbids,
+            anomaly: row.anomaly,
+            session_order: row.level.session,
+            realtime_order: row.level.realtime,
+            implies: weaker.map(|(level, _)| level.name()).collect(),
+            source: row.source,
+        };
+        writeln!(out, "{}", serde_json::to_string(&row)?)?;
+    }
+    Ok(())
+}

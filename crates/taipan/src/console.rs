@@ -1,0 +1,152 @@
+//! Standard output for results, standard error for everything else.
+
+use crate::exit::Exit;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use report::Palette;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What a command ends with: a status, or that standard output could not be written.
+pub(crate) type Outcome = Result<Exit, Stop>;
+
+/// Why a command cannot go on.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Standard output is gone.
+    Output(io::Error),
+    /// Nothing more can be done; the sentence says why.
+    Error(String),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// The way out of the process.
+pub(crate) struct Console {
+    out: io::BufWriter<anstream::AutoStream<io::Stdout>>,
+    progress: bool,
+}
+
+impl Console {
+    /// The process's own streams. Colours are left out where they cannot be shown or `NO_COLOR` is set.
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self {
+            out: io::BufWriter::new(anstream::AutoStream::auto(io::stdout())),
+            progress: !quiet && io::stderr().is_terminal(),
+        }
+    }
+
+    /// Where results go.
+    pub(crate) fn out(&mut self) -> &mut impl Write {
+        &mut self.out
+    }
+
+    /// Colours for text; standard output drops them where it cannot show them.
+    pub(crate) fn palette(&self) -> Palette {
+        Palette::coloured()
+    }
+
+    /// Says something that is no result.
+    pub(crate) fn note(&mut self, note: impl Display) {
+        // Results so far come first, so that a terminal shows things in the order they happened.
+        let _ = self.out.flush();
+        let _ = writeln!(anstream::stderr(), "taipan: {note}");
+    }
+
+    /// Says what went wrong.
+    pub(crate) fn error(&mut self, error: impl Display) {
+        let _ = self.out.flush();
+        let _ = writeln!(anstream::stderr(), "taipan: error: {error}");
+    }
+
+    /// Shows on a terminal that work is under way, from the second second on.
+    pub(crate) fn progress(&self, steps: u64) -> Progress {
+        if self.progress { Progress::visible(steps) } else { Progress::hidden() }
+    }
+
+    /// Ends the process's output and gives its status.
+    pub(crate) fn finish(mut self, result: Outcome) -> Exit {
+        let written = self.out.flush();
+        let result = result.and_then(|exit| Ok(written.map(|()| exit)?));
+        match result {
+            Ok(exit) => exit,
+            // Whoever read the output (`head`, a pager) has seen enough.
+            Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Accepted,
+            Err(Stop::Output(error)) => {
+                let _ =
+                    writeln!(anstream::stderr(), "taipan: error: standard output cannot be written: {error}");
+                Exit::Error
+            }
+            Err(Stop::Error(error)) => {
+                let _ = writeln!(anstream::stderr(), "taipan: error: {error}");
+                Exit::Error
+            }
+        }
+    }
+}
+
+/// A line on standard error that says how far the work is. It goes away when dropped.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    shower: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+}
+
+/// Work that ends sooner shows nothing.
+const QUIET_AT_FIRST: Duration = Duration::from_secs(1);
+
+impl Progress {
+    fn hidden() -> Self {
+        Self { bar: ProgressBar::hidden(), shower: None }
+    }
+
+    fn visible(steps: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
+        let template = match steps {
+            0 | 1 => "{spinner} {msg} [{elapsed}]",
+            _ => "{spinner} {pos}/{len} {wide_bar} {msg} [{elapsed}]",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        let (stop, stopped) = mpsc::channel();
+        let shown = bar.clone();
+        let shower = std::thread::spawn(move || {
+            if stopped.recv_timeout(QUIET_AT_FIRST) == Err(RecvTimeoutError::Timeout) {
+                shown.set_draw_target(ProgressDrawTarget::stderr());
+                shown.enable_steady_tick(Duration::from_millis(100));
+            }
+        });
+        Self { bar, shower: Some((stop, shower)) }
+    }
+
+    /// Says what is being done now.
+    pub(crate) fn say(&self, what: impl Display) {
+        self.bar.set_message(what.to_string());
+    }
+
+    /// One step is done.
+    pub(crate) fn step(&self) {
+        self.bar.inc(1);
+    }
+
+    /// Lets something else be printed in peace.
+    pub(crate) fn pause<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((stop, shower)) = self.shower.take() {
+            drop(stop);
+            let _ = shower.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}

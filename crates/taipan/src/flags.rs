@@ -1,0 +1,407 @@
+//! What the user can type. The texts here are the help.
+
+use checker::Level;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use history::formats::Format;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Checks whether a database keeps its isolation promises.
+///
+/// A history is what clients sent inside which transactions, and what came back. Taipan decides whether any
+/// execution that the isolation level allows explains it, and gives evidence: an order that explains everything, or
+/// the smallest part that nothing explains.
+#[derive(Debug, Parser)]
+#[command(name = "taipan", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "`taipan help COMMAND` explains a command, with examples.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// When to colour text
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
+    pub(crate) color: Color,
+
+    /// Show no progress on standard error
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Check(CheckFlags),
+    Explain(ExplainFlags),
+    Convert(ConvertFlags),
+    Stats(StatsFlags),
+    Levels(LevelsFlags),
+}
+
+/// When text is coloured.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    /// Makes it the choice of every stream of this process.
+    pub(crate) fn write_global(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    Text,
+    /// One JSON object a line, for every file and level in the order given
+    Json,
+    /// JUnit XML, one test case for every file and level
+    Junit,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// One self-contained page
+    Html,
+}
+
+/// How a list is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListOutput {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// How an explanation is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExplainOutput {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+    /// One self-contained page
+    Html,
+    /// A picture of the violating transactions
+    Svg,
+    /// The same for Graphviz
+    Dot,
+    /// The same for issue trackers that draw Mermaid
+    Mermaid,
+}
+
+/// Check histories against isolation levels
+///
+/// Every file is checked at every level asked for. A file may be `-` (standard input) or a directory where the
+/// format is one; gzip and zstd are undone. The format is detected from the content.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status:
+  0  every verdict is `accepted`
+  1  at least one is `violated`
+  2  none is violated, at least one is `undecided`
+  3  usage or input error; the other files are still checked and printed
+
+Examples:
+  taipan check history.jsonl                      at the level in its header, else serializable
+  taipan check --level SI --level SER run.edn     a Jepsen history at two levels
+  taipan check --all-levels history.jsonl         the strongest that hold, the weakest that are violated
+  taipan check --output json logs/*.jsonl | jq .  one object for every file and level
+  taipan check --timeout 60 --max-memory 4G big.tph
+  zstdcat h.jsonl.zst | taipan check -")]
+pub(crate) struct CheckFlags {
+    /// Histories
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) levels: LevelFlags,
+
+    /// Report the strongest levels that hold and the weakest that are violated
+    #[arg(long, conflicts_with = "level")]
+    pub(crate) all_levels: bool,
+
+    /// How to print results
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+
+    /// Also write one self-contained page
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingFlags,
+
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+}
+
+/// Explain why a history violates a level: the smallest violating part, edge by edge
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status: as of `taipan check`.
+
+Examples:
+  taipan explain history.jsonl
+  taipan explain --level SI --output html history.jsonl > why.html
+  taipan explain --output dot history.jsonl | dot -Tpdf > why.pdf")]
+pub(crate) struct ExplainFlags {
+    /// The history
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) levels: LevelFlags,
+
+    /// How to print it
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: ExplainOutput,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingFlags,
+
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+}
+
+/// Which levels.
+#[derive(Debug, Args)]
+pub(crate) struct LevelFlags {
+    /// A level by name or alias; may be given several times [default: the one in the history's header, else
+    /// serializable]
+    #[arg(long, value_name = "LEVEL", value_parser = level, value_delimiter = ',')]
+    pub(crate) level: Vec<Level>,
+}
+
+/// How files are read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reading")]
+pub(crate) struct ReadingFlags {
+    /// The format, if it is not to be detected
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) format: Option<Format>,
+
+    /// Leave out transactions that cannot be understood, and count them, instead of refusing the file
+    #[arg(long)]
+    pub(crate) lenient: bool,
+
+    /// Take a history without a committed transaction for a valid one instead of an error
+    #[arg(long)]
+    pub(crate) allow_empty: bool,
+}
+
+/// What counts.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Policy")]
+pub(crate) struct PolicyFlags {
+    /// What to take for granted: `realtime` counts the clients' clocks and session order at every level
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) assume: Vec<Assumption>,
+
+    /// Clients' clocks may differ by this much, in the history's own unit
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) clock_skew: i64,
+
+    /// Whether a read must, may or never does see its own transaction's earlier writes
+    #[arg(long, value_name = "POLICY", default_value = "must")]
+    pub(crate) ryow: Ryow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Assumption {
+    /// The clients' clocks are right
+    Realtime,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ryow {
+    Must,
+    May,
+    Never,
+}
+
+impl From<Ryow> for checker::Ryow {
+    fn from(ryow: Ryow) -> Self {
+        match ryow {
+            Ryow::Must => Self::Must,
+            Ryow::May => Self::May,
+            Ryow::Never => Self::Never,
+        }
+    }
+}
+
+/// What a check may use.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits, for every file and level")]
+pub(crate) struct LimitFlags {
+    /// Answer `undecided` after this many seconds
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Answer `undecided` above this much memory; K, M, G and T are powers of 1024
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) max_memory: Option<u64>,
+
+    /// Use this many threads; 0 is one a core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+}
+
+/// Convert a history into another format
+///
+/// OUT's name tells the format (h.jsonl, h.tph, h.hist, …, also with .gz or .zst), or --to does. `-` is standard
+/// input or output.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taipan convert run.edn run.jsonl            a Jepsen history into the native format
+  taipan convert run.jsonl run.tph            into the compact binary form
+  taipan convert --to notation run.jsonl -    to look at")]
+pub(crate) struct ConvertFlags {
+    /// The history to read
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+
+    /// The file to write
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+
+    /// The format to write, if OUT's name does not tell
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) to: Option<Format>,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingFlags,
+}
+
+/// Say what is in a history
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taipan stats history.jsonl
+  taipan stats --output json logs/*.jsonl")]
+pub(crate) struct StatsFlags {
+    /// Histories
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// How to print
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: ListOutput,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingFlags,
+}
+
+/// List the isolation levels: what they forbid, other names, sources, implications
+///
+/// Without LEVEL, all levels in one line each. With LEVEL, everything about it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taipan levels                      all levels
+  taipan levels SI                   what snapshot isolation forbids and implies
+  taipan levels --output json        the table for a program")]
+pub(crate) struct LevelsFlags {
+    /// Levels by name or alias
+    #[arg(value_name = "LEVEL", value_parser = level)]
+    pub(crate) levels: Vec<Level>,
+
+    /// How to print
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: ListOutput,
+}
+
+/// A level by any of its names.
+fn level(name: &str) -> Result<Level, String> {
+    Level::parse(name).map_err(|unknown| format!("{unknown} (`taipan levels` lists all)"))
+}
+
+/// A format by name.
+fn format(name: &str) -> Result<Format, String> {
+    Format::from_name(name).ok_or_else(|| {
+        let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        format!("there is no format of that name; there are {}", known.join(", "))
+    })
+}
+
+/// A time in seconds, with a fraction if need be.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 =
+        text.parse().map_err(|_| "expected a number of seconds, such as 60 or 0.5".to_owned())?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| "expected a number of seconds that is not negative".to_owned())
+}
+
+/// A size in bytes: `500000000`, `500M`, `4G`, `1.5GiB`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let expected = || "expected a number of bytes, such as 500000000, 500M or 4G".to_owned();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = text[digits.len()..].to_ascii_uppercase();
+    let power = match unit.trim_end_matches('B').trim_end_matches('I') {
+        "" => 0,
+        "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        "T" => 4,
+        _ => return Err(expected()),
+    };
+    let number: f64 = digits.parse().map_err(|_| expected())?;
+    let bytes = number * 1024f64.powi(power);
+    if bytes.is_finite() && bytes >= 0.0 { Ok(bytes as u64) } else { Err(expected()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_fit_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_that_people_write() {
+        for (text, expected) in [
+            ("0", Ok(0)),
+            ("1000", Ok(1000)),
+            ("4K", Ok(4096)),
+            ("1.5k", Ok(1536)),
+            ("2M", Ok(2 << 20)),
+            ("2MiB", Ok(2 << 20)),
+            ("3GB", Ok(3 << 30)),
+            ("1t", Ok(1 << 40)),
+            ("-1", Err(())),
+            ("lots", Err(())),
+            ("4X", Err(())),
+            ("", Err(())),
+        ] {
+            assert_eq!(bytes(text).map_err(|_| ()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_that_people_write() {
+        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
+        for wrong in ["-1", "NaN", "inf", "soon", ""] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Histories from files, directories and standard input.
+
+use crate::flags::ReadingFlags;
+use history::formats::{Loaded, ReadError, ReadOptions, Warned, read_path, read_stream};
+use std::io;
+use std::path::Path;
+
+impl ReadingFlags {
+    /// The library's options.
+    pub(crate) fn options(&self) -> ReadOptions {
+        ReadOptions {
+            format: self.format,
+            lenient: self.lenient,
+            allow_empty: self.allow_empty,
+            ..ReadOptions::default()
+        }
+    }
+
+    /// Reads a file, a directory, or standard input.
+    pub(crate) fn read(&self, file: &Path) -> Result<Loaded, ReadError> {
+        match is_standard_stream(file) {
+            true => read_stream("standard input", io::stdin().lock(), &self.options()),
+            false => read_path(file, &self.options()),
+        }
+    }
+}
+
+/// Whether a file name stands for standard input or output.
+pub(crate) fn is_standard_stream(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// What is said of transactions that `--lenient` left out; nothing if there were none.
+pub(crate) fn left_out(warnings: &Warned) -> Option<String> {
+    match (warnings.count, warnings.first.first()) {
+        (0, _) => None,
+        (count, None) => Some(format!("{count} transactions were left out")),
+        (1, Some(first)) => Some(format!("one transaction was left out: {first}")),
+        (count, Some(first)) => Some(format!("{count} transactions were left out; the first: {first}")),
+    }
+}

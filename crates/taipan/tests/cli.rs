@@ -1,0 +1,8 @@
+//! The command line as a user sees it: every console block in `tests/cmd/*.md` is run and compared.
+//!
+//! `TRYCMD=overwrite cargo test -p taipan --test cli` writes what the program says now into the blocks.
+
+#[test]
+fn console_blocks_show_what_the_program_does() {
+    trycmd::TestCases::new().env("NO_COLOR", "1").case("tests/cmd/*.md");
+}
