@@ -1,5 +1,9 @@
 //! Makes a history, one transaction after the other, and refuses what no client can have seen.
 
+mod parts;
+
+pub(crate) use parts::Indexed;
+
 use crate::model::{Compound, NO_COUNT, NO_ID, NO_SPAN, PackedOp, TxnExtra, flag, kind};
 use crate::names::NameIndex;
 use crate::values::ValueIndex;
@@ -91,6 +95,8 @@ pub struct Builder {
     /// Sessions of parts already taken, and how many transactions they had.
     carried: NameIndex<SessionId>,
     carried_len: Vec<u32>,
+    /// Transactions and operations of parts already taken.
+    taken: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -194,7 +200,12 @@ impl Builder {
 
     /// Whether any transaction has been opened, in this part or an earlier one.
     pub fn has_transactions(&self) -> bool {
-        !self.is_empty() || self.open.is_some() || !self.carried_len.is_empty()
+        self.total_transactions() > 0 || self.open.is_some()
+    }
+
+    /// Whether a header or a transaction has been seen.
+    pub(crate) fn has_header(&self) -> bool {
+        self.started
     }
 
     /// Whether a header may still come; after this call, or the first transaction, it may not.
@@ -556,12 +567,23 @@ impl Builder {
         self.history.op_count()
     }
 
+    /// How many transactions are complete, those of parts already taken included.
+    pub fn total_transactions(&self) -> u64 {
+        self.taken.0 + self.len() as u64
+    }
+
+    /// How many operations there are, those of parts already taken included.
+    pub fn total_operations(&self) -> u64 {
+        self.taken.1 + self.op_count() as u64
+    }
+
     /// The transactions so far as a history of their own; the builder goes on with what follows them. Sessions
     /// keep counting, keys and values are forgotten, so that memory does not grow with the number of parts.
     /// Equal transaction ids are only noticed within a part.
     pub fn take_part(&mut self) -> Result<History, BuildError> {
         self.abandon();
         let mut next = Self { started: true, ..Self::default() };
+        next.taken = (self.total_transactions(), self.total_operations());
         next.carried = std::mem::take(&mut self.carried);
         next.carried_len = std::mem::take(&mut self.carried_len);
         for (session, &len) in self.sessions.names.ids().zip(&self.session_len) {

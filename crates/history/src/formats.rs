@@ -14,6 +14,7 @@
 //! into a [`ReadError`] with line, column and the line itself. What only concerns one transaction a reader passes
 //! through [`Warnings::refuse`], which is where `--lenient` turns a refusal into a counted warning.
 
+pub mod binary;
 mod convert;
 mod detect;
 mod error;
@@ -85,8 +86,17 @@ pub type ReadDirectory =
 /// The signature of every writer: a history, or the next part of one, into a stream.
 pub type Write = fn(history: &History, part: Part, out: &mut dyn std::io::Write) -> Result<(), WriteError>;
 
-/// How long the frame is that begins with these bytes; `None` if more bytes are needed to tell.
-pub type FrameLength = fn(start: &[u8]) -> Result<Option<u64>, Fault>;
+/// What the first bytes of a frame tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// How many bytes it has.
+    pub len: u64,
+    /// Whether the file ends with it.
+    pub is_last: bool,
+}
+
+/// What the frame is that begins with these bytes; `None` if more bytes are needed to tell.
+pub type FrameLength = fn(start: &[u8]) -> Result<Option<Frame>, Fault>;
 
 /// What a reader wants to be given.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +106,7 @@ pub enum Input {
     /// Any number of whole lines: the reader is called again and again with consecutive pieces of the file, each
     /// ending where a line ends, and keeps what it must remember in the builder.
     Lines(Read),
-    /// Any number of whole frames, each of a length that its first bytes tell.
+    /// One frame after the other, each of a length that its first bytes tell.
     Frames(Read, FrameLength),
     /// A directory of files.
     Directory(ReadDirectory),
@@ -259,5 +269,14 @@ formats! {
         detect: notation::detect,
         input: Input::Lines(notation::read),
         output: Output::Parts(notation::write),
+    };
+    /// The binary form.
+    Binary FormatRow {
+        name: "binary",
+        about: "the compact binary form, which loads at the speed of a memory copy",
+        extensions: &["tph"],
+        detect: binary::detect,
+        input: Input::Frames(binary::read, binary::frame_length),
+        output: Output::Parts(binary::write),
     };
 }

@@ -3,6 +3,7 @@
 use crate::Id;
 use bytemuck::{Pod, Zeroable};
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::fmt;
 use std::hash::Hasher;
@@ -227,6 +228,44 @@ impl<I: Id> NameIndex<I> {
             NameRef::Int(_) => unreachable!("the string index holds strings only"),
         });
         I::new(id as usize)
+    }
+
+    /// Indexes a table; refuses the first name that is there for the second time, by its place.
+    pub(crate) fn of(names: Names<I>) -> Result<Self, usize> {
+        let mut index =
+            Self { names, direct: Vec::new(), integers: FxHashMap::default(), strings: HashTable::new() };
+        for place in 0..index.names.entries.len() {
+            let id = place as u32;
+            let is_new = match index.names.at(place) {
+                NameRef::Int(value) if (0..DIRECT_MAX).contains(&value) => {
+                    let value = value as usize;
+                    if value >= index.direct.len() {
+                        index.direct.resize((value + 1).next_power_of_two(), NONE);
+                    }
+                    std::mem::replace(&mut index.direct[value], id) == NONE
+                }
+                NameRef::Int(value) => index.integers.insert(value, id).is_none(),
+                NameRef::Str(text) => {
+                    let names = &index.names;
+                    let hash = |&id: &u32| match names.at(id as usize) {
+                        NameRef::Str(text) => hash_text(text),
+                        NameRef::Int(_) => unreachable!("the string index holds strings only"),
+                    };
+                    let same = |&id: &u32| names.at(id as usize) == NameRef::Str(text);
+                    match index.strings.entry(hash_text(text), same, hash) {
+                        Entry::Occupied(_) => false,
+                        Entry::Vacant(vacant) => {
+                            vacant.insert(id);
+                            true
+                        }
+                    }
+                }
+            };
+            if !is_new {
+                return Err(place);
+            }
+        }
+        Ok(index)
     }
 
     /// Forgets the name that was made last.

@@ -4,6 +4,7 @@ use crate::names::NameIndex;
 use crate::{ColumnId, NameRef, Names, ValueId};
 use bytemuck::{Pod, Zeroable};
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
 use std::cmp::Ordering;
 use std::fmt;
@@ -224,6 +225,21 @@ pub(crate) struct ValueIndex {
 }
 
 impl ValueIndex {
+    /// Indexes a table; refuses the first value that is there for the second time, by its place.
+    pub(crate) fn of(values: Values, columns: NameIndex<ColumnId>) -> Result<Self, usize> {
+        let mut table = HashTable::with_capacity(values.entries.len());
+        // The first entry is null, which needs no look-up.
+        for place in 1..values.entries.len() {
+            let value = values.decode(values.entries[place]);
+            let at = |id: u32| values.decode(values.entries[id as usize]);
+            match table.entry(hash_value(value), |&id| same_value(at(id), value), |&id| hash_value(at(id))) {
+                Entry::Occupied(_) => return Err(place),
+                Entry::Vacant(vacant) => drop(vacant.insert(place as u32)),
+            }
+        }
+        Ok(Self { values, columns, table })
+    }
+
     #[inline]
     pub(crate) fn int(&mut self, value: i64) -> ValueId {
         match ValueId::inline(value) {

@@ -165,9 +165,15 @@ fn convert_parts(
             continue;
         }
         let history = reading.builder.take_part().map_err(|error| reading.build_error(error))?;
+        let part = Part {
+            index: parts,
+            last: !more,
+            transactions_before: transactions,
+            operations_before: operations,
+        };
+        writing.part(&history, to, part)?;
         transactions += history.len() as u64;
         operations += history.op_count() as u64;
-        writing.part(&history, to, Part { index: parts, last: !more })?;
         parts += 1;
     }
     let Loaded { bytes, warnings, .. } = reading.finish()?;

@@ -117,6 +117,34 @@ enum Source<'a> {
     Whole(Bytes),
 }
 
+impl Source<'_> {
+    /// The bytes that wait, when `offset` have been read.
+    fn waiting(&self, offset: u64) -> &[u8] {
+        match self {
+            Self::None => &[],
+            Self::Stream(stream) => stream.waiting(),
+            Self::Whole(bytes) => usize::try_from(offset).ok().and_then(|at| bytes.get(at..)).unwrap_or(&[]),
+        }
+    }
+
+    fn is_at_end(&self) -> bool {
+        !matches!(self, Self::Stream(stream) if !stream.is_at_end())
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stream(stream) => stream.fill(),
+            _ => Ok(()),
+        }
+    }
+
+    fn take(&mut self, len: usize) {
+        if let Self::Stream(stream) = self {
+            stream.take(len);
+        }
+    }
+}
+
 impl<'a> Reading<'a> {
     pub(super) fn new(path: &Path, options: &ReadOptions) -> Self {
         Self {
@@ -278,8 +306,7 @@ impl<'a> Reading<'a> {
                     format!("the line is longer than {} MiB", LINE_LEN_MAX >> 20),
                     "one transaction a line, each line ended by a line feed",
                 );
-                let piece = Piece { bytes: stream.waiting(), offset: self.offset, lines: self.lines };
-                return Err(ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault))));
+                return Err(self.fault(format, stream.waiting(), fault));
             }
             stream.fill().map_err(|source| self.broken(source))?;
         };
@@ -293,33 +320,51 @@ impl<'a> Reading<'a> {
     }
 
     fn step_frames(&mut self, format: Format, read: Read, length: FrameLength) -> Result<bool, ReadError> {
-        let mut stream = match std::mem::replace(&mut self.source, Source::None) {
-            Source::Stream(stream) => stream,
-            Source::Whole(bytes) => return self.read_piece(format, read, &bytes).map(|()| false),
+        let mut source = match std::mem::replace(&mut self.source, Source::None) {
             Source::None => return Ok(false),
+            source => source,
         };
-        let len = loop {
-            if let Some(len) = length(stream.waiting()).map_err(|fault| {
-                let piece = Piece { bytes: stream.waiting(), offset: self.offset, lines: self.lines };
-                ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault)))
-            })? {
-                let needed = usize::try_from(len).unwrap_or(usize::MAX);
-                stream.fill_to(needed).map_err(|source| self.broken(source))?;
-                // A frame that is cut off is the reader's to refuse.
-                break needed.min(stream.waiting().len());
+        let frame = loop {
+            let waiting = source.waiting(self.offset);
+            match length(waiting).map_err(|fault| self.fault(format, waiting, fault))? {
+                Some(frame) => break frame,
+                None if source.is_at_end() => {
+                    let fault = Fault::new(waiting.len(), "the file is cut off", "another frame");
+                    return Err(self.fault(format, waiting, fault));
+                }
+                None => source.fill().map_err(|error| self.broken(error))?,
             }
-            if stream.is_at_end() {
-                break stream.waiting().len();
-            }
-            stream.fill().map_err(|source| self.broken(source))?;
         };
-        if len == 0 {
-            return Ok(false);
+        let len = usize::try_from(frame.len).unwrap_or(usize::MAX);
+        while source.waiting(self.offset).len() < len && !source.is_at_end() {
+            source.fill().map_err(|error| self.broken(error))?;
         }
-        self.read_piece(format, read, &stream.waiting()[..len])?;
-        stream.take(len);
-        self.source = Source::Stream(stream);
-        Ok(true)
+        let waiting = source.waiting(self.offset);
+        // A frame that is cut off is the reader's to refuse.
+        let len = len.min(waiting.len());
+        self.read_piece(format, read, &waiting[..len])?;
+        source.take(len);
+        if !frame.is_last {
+            self.source = source;
+            return Ok(true);
+        }
+        if source.waiting(self.offset).is_empty() && !source.is_at_end() {
+            source.fill().map_err(|error| self.broken(error))?;
+        }
+        match source.waiting(self.offset) {
+            [] => Ok(false),
+            rest => Err(self.fault(
+                format,
+                rest,
+                Fault::new(0, "the file goes on after its end", "no more bytes"),
+            )),
+        }
+    }
+
+    /// A fault in bytes that begin where reading stands.
+    fn fault(&self, format: Format, bytes: &[u8], fault: Fault) -> ReadError {
+        let piece = Piece { bytes, offset: self.offset, lines: self.lines };
+        ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault)))
     }
 
     fn read_piece(&mut self, format: Format, read: Read, bytes: &[u8]) -> Result<(), ReadError> {

@@ -15,11 +15,15 @@ pub struct Part {
     pub index: u64,
     /// Whether no other part follows.
     pub last: bool,
+    /// How many transactions the parts before it hold.
+    pub transactions_before: u64,
+    /// How many operations the parts before it hold.
+    pub operations_before: u64,
 }
 
 impl Part {
     /// The whole history in one part.
-    pub const WHOLE: Self = Self { index: 0, last: true };
+    pub const WHOLE: Self = Self { index: 0, last: true, transactions_before: 0, operations_before: 0 };
 
     /// Whether it is the first part.
     pub fn is_first(self) -> bool {

@@ -390,7 +390,12 @@ impl<'a> Line<'a> {
             }
             let key = self.key(builder)?;
             self.need(":", "a colon and the row's value")?;
+            self.space();
+            let at = self.at;
             let value = self.value(builder, 0)?;
+            if !value.is_known() {
+                return Err(self.fault_at(at, "a row that came back has a value", "a value, or _"));
+            }
             rows.push(Row { key, value });
             self.take(",");
         }

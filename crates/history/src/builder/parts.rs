@@ -1,0 +1,256 @@
+//! Parts of a history, one after the other, into one.
+//!
+//! What: appends a history to the one that is being built.
+//! Invariant: afterwards the builder is as if it had been given the part's transactions one by one.
+//! Steps: a builder that holds nothing yet takes the part's columns over as they are; else the part's names and values
+//! are interned, and its columns are copied with ids translated.
+//! Cost: nothing for the first part; for the others one hash look-up a name and value and one table look-up an id.
+
+use super::{Builder, canonical_integer};
+use crate::model::{Compound, NO_ID, NO_SPAN, PackedOp, kind};
+use crate::names::NameIndex;
+use crate::values::ValueIndex;
+use crate::{
+    BuildError, Cell, ColumnId, History, Id, KeyId, NameRef, Names, OpId, Predicate, Row, SessionId, TxnId,
+    ValueId, ValueRef,
+};
+
+/// A history whose names and values are known to be there once each. Its tables of names and values, positions and
+/// order by session are still empty.
+#[derive(Debug)]
+pub(crate) struct Indexed {
+    pub(crate) history: History,
+    pub(crate) keys: NameIndex<KeyId>,
+    pub(crate) sessions: NameIndex<SessionId>,
+    pub(crate) ids: NameIndex<TxnId>,
+    pub(crate) values: ValueIndex,
+}
+
+impl Builder {
+    /// Appends a part; a transaction that was open is dropped.
+    pub(crate) fn append_part(&mut self, part: Indexed) -> Result<(), BuildError> {
+        self.abandon();
+        self.started = true;
+        let is_blank = self.history.is_empty()
+            && self.keys.names.is_empty()
+            && self.sessions.names.is_empty()
+            && self.values.values.len() == 1
+            && self.values.columns.names.is_empty();
+        let first = self.history.len();
+        if is_blank {
+            self.adopt(part);
+        } else {
+            self.merge(part)?;
+        }
+        self.number_from(first);
+        self.check_default_ids()
+    }
+
+    fn adopt(&mut self, part: Indexed) {
+        let Indexed { mut history, keys, sessions, ids, values } = part;
+        self.initial_seen.append(&mut history.initial);
+        self.history = history;
+        self.keys = keys;
+        self.ids = ids;
+        self.values = values;
+        self.session_len.clear();
+        for id in sessions.names.ids() {
+            let carried = self.carried.find(sessions.names.get(id));
+            self.session_len.push(carried.map_or(0, |id| self.carried_len[id.index()]));
+        }
+        self.sessions = sessions;
+    }
+
+    /// Gives the transactions from `first` on their places in their sessions.
+    fn number_from(&mut self, first: usize) {
+        for txn in (first..self.history.len()).map(TxnId::new) {
+            let len = &mut self.session_len[self.history.session[txn].index()];
+            self.history.position.push(*len);
+            *len += 1;
+        }
+    }
+
+    /// Whether an explicit id is the default id of another transaction.
+    fn check_default_ids(&mut self) -> Result<(), BuildError> {
+        let looks_default = |id: TxnId| match self.ids.names.get(id) {
+            NameRef::Str(text) => text.rsplit_once(':').is_some_and(|(_, n)| canonical_integer(n).is_some()),
+            NameRef::Int(_) => false,
+        };
+        self.defaults = None;
+        self.has_colon_ids = self.ids.names.ids().any(looks_default);
+        if !self.has_colon_ids {
+            return Ok(());
+        }
+        let history = &self.history;
+        let unnamed = history.session.ids().filter(|&txn| history.id[txn] == NO_ID);
+        for txn in unnamed {
+            let session = self.sessions.names.get(history.session[txn]);
+            let name = format!("{session}:{}", history.position[txn]);
+            if self.ids.find(NameRef::Str(&name)).is_some() {
+                return Err(BuildError::DuplicateId(name));
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, part: Indexed) -> Result<(), BuildError> {
+        let too_many = |what, before: usize, more: usize| {
+            if before + more >= NO_ID as usize { Err(BuildError::TooMany(what)) } else { Ok(()) }
+        };
+        too_many("transactions", self.history.len(), part.history.len())?;
+        too_many("operations", self.history.op_count(), part.history.op_count())?;
+        let translation = self.translation(&part)?;
+        self.merge_transactions(&part.history, &translation);
+        self.merge_operations(&part.history, &translation);
+        let row = |row: &Row| translation.row(*row);
+        self.initial_seen.extend(part.history.initial.iter().map(row));
+        Ok(())
+    }
+
+    /// Interns everything that the part names.
+    fn translation(&mut self, part: &Indexed) -> Result<Translation, BuildError> {
+        let keys = map_names(&part.keys.names, |name| self.key(name));
+        let sessions = map_names(&part.sessions.names, |name| self.session(name));
+        let columns = map_names(&part.values.columns.names, |name| match name {
+            NameRef::Str(text) => self.column(text),
+            NameRef::Int(_) => unreachable!("columns are interned as text"),
+        });
+        let mut ids = Vec::with_capacity(part.ids.names.len());
+        for id in part.ids.names.ids() {
+            let name = part.ids.names.get(id);
+            let next = self.ids.names.len();
+            if self.ids.intern(name).index() != next {
+                return Err(BuildError::DuplicateId(name.to_string()));
+            }
+            ids.push(next as u32);
+        }
+        let mut translation = Translation { keys, sessions, columns, ids, values: Vec::new() };
+        for index in 0..part.values.values.len() {
+            let value = self.translate_value(part.values.values.get(ValueId(index as u32)), &translation);
+            translation.values.push(value);
+        }
+        Ok(translation)
+    }
+
+    /// Elements and cells come before the lists and rows that hold them.
+    fn translate_value(&mut self, value: ValueRef<'_>, translation: &Translation) -> ValueId {
+        match value {
+            ValueRef::List(elements) => {
+                let elements: Vec<ValueId> = elements.iter().map(|&id| translation.value(id)).collect();
+                self.list(&elements)
+            }
+            ValueRef::Row(cells) => {
+                let translate = |cell: &Cell| Cell {
+                    column: translation.columns[cell.column.index()],
+                    value: translation.value(cell.value),
+                };
+                self.row(&mut cells.iter().map(translate).collect())
+            }
+            scalar => self.values.intern(scalar),
+        }
+    }
+
+    fn merge_transactions(&mut self, part: &History, translation: &Translation) {
+        let history = &mut self.history;
+        let before = history.len();
+        let total = before + part.len();
+        let ops_before = history.ops.len() as u32;
+        for txn in part.session.ids() {
+            history.session.push(translation.sessions[part.session[txn].index()]);
+            history.status.push(part.status[txn]);
+            let id = part.id[txn];
+            history.id.push(if id == NO_ID { NO_ID } else { translation.ids[id as usize] });
+        }
+        if history.first_op.is_empty() {
+            history.first_op.push(0);
+        }
+        history.first_op.extend(part.first_op.iter().skip(1).map(|&op| op + ops_before));
+        extend(&mut history.client, &part.client, NO_SPAN, before, total);
+        extend(&mut history.db, &part.db, NO_SPAN, before, total);
+        extend(&mut history.db_logical, &part.db_logical, [0, 0], before, total);
+        let extra = part.txn_extra.iter();
+        history.txn_extra.extend(extra.map(|(txn, extra)| (TxnId::new(txn.index() + before), extra.clone())));
+    }
+
+    fn merge_operations(&mut self, part: &History, translation: &Translation) {
+        let history = &mut self.history;
+        let ops_before = history.ops.len();
+        let rows_before = history.rows.len() as u32;
+        let keys_before = history.key_lists.len() as u32;
+        let predicates_before = history.predicates.len() as u32;
+        history.rows.extend(part.rows.iter().map(|&row| translation.row(row)));
+        history.key_lists.extend(part.key_lists.iter().map(|key| translation.keys[key.index()]));
+        history.predicates.extend(part.predicates.iter().map(|predicate| translation.predicate(predicate)));
+        for op in part.ops.iter() {
+            if op.kind < kind::SCAN {
+                let a = translation.keys[op.a as usize].0;
+                history.ops.push(PackedOp { a, b: translation.value(ValueId(op.b)).0, ..*op });
+                continue;
+            }
+            let it = part.compounds[op.a as usize];
+            let writes = matches!(op.kind, kind::UPDATE | kind::DELETE_WHERE);
+            let bound = |key: u32| if key == NO_ID { NO_ID } else { translation.keys[key as usize].0 };
+            let a = history.compounds.len() as u32;
+            history.compounds.push(Compound {
+                from: bound(it.from),
+                to: bound(it.to),
+                predicate: if op.kind < kind::QUERY { NO_ID } else { it.predicate + predicates_before },
+                rows_start: it.rows_start.wrapping_add(if writes { keys_before } else { rows_before }),
+                set: translation.value(it.set),
+                ..it
+            });
+            history.ops.push(PackedOp { a, ..*op });
+        }
+        let shift = |op: OpId| OpId::new(op.index() + ops_before);
+        history.at.extend(part.at.iter().map(|&(op, span)| (shift(op), span)));
+        history.op_extra.extend(part.op_extra.iter().map(|(op, text)| (shift(*op), text.clone())));
+    }
+}
+
+/// Extends a column that is empty where it says nothing.
+fn extend<T: Copy>(column: &mut Vec<T>, more: &[T], nothing: T, before: usize, total: usize) {
+    if column.is_empty() && more.is_empty() {
+        return;
+    }
+    column.resize(before, nothing);
+    column.extend_from_slice(more);
+    column.resize(total, nothing);
+}
+
+fn map_names<I: Id, T>(names: &Names<I>, mut intern: impl FnMut(NameRef<'_>) -> T) -> Vec<T> {
+    names.ids().map(|id| intern(names.get(id))).collect()
+}
+
+/// The ids of a part in terms of the whole.
+struct Translation {
+    keys: Vec<KeyId>,
+    sessions: Vec<SessionId>,
+    columns: Vec<ColumnId>,
+    ids: Vec<u32>,
+    values: Vec<ValueId>,
+}
+
+impl Translation {
+    #[inline]
+    fn value(&self, id: ValueId) -> ValueId {
+        if id.as_inline().is_some() || !id.is_known() { id } else { self.values[id.table_index()] }
+    }
+
+    fn row(&self, row: Row) -> Row {
+        Row { key: self.keys[row.key.index()], value: self.value(row.value) }
+    }
+
+    fn predicate(&self, predicate: &Predicate) -> Predicate {
+        let all = |parts: &[Predicate]| parts.iter().map(|part| self.predicate(part)).collect();
+        match predicate {
+            Predicate::All(parts) => Predicate::All(all(parts)),
+            Predicate::Any(parts) => Predicate::Any(all(parts)),
+            Predicate::Not(part) => Predicate::Not(Box::new(self.predicate(part))),
+            Predicate::Compare { column, with, constant } => Predicate::Compare {
+                column: self.columns[column.index()],
+                with: *with,
+                constant: self.value(*constant),
+            },
+        }
+    }
+}
