@@ -36,7 +36,6 @@ pub(crate) struct Dialect {
 pub(crate) enum Upsert {
     /// `ON CONFLICT (k) DO UPDATE SET c = excluded.c`
     OnConflict,
-    #[expect(dead_code, reason = "for vendors without ON CONFLICT")]
     /// `ON DUPLICATE KEY UPDATE c = VALUES(c)`
     OnDuplicateKey,
 }
@@ -52,6 +51,36 @@ pub(crate) const SQLITE: Dialect = Dialect {
     for_share: None,
     for_update: None,
     update_returning: true,
+    delete_returning: true,
+};
+
+/// Text is ordered by its bytes, as the native format orders keys.
+pub(crate) const POSTGRES: Dialect = Dialect {
+    quote: '"',
+    numbered: true,
+    int: "BIGINT",
+    text: "TEXT COLLATE \"C\"",
+    text_key: "TEXT COLLATE \"C\"",
+    table_options: "",
+    upsert: Upsert::OnConflict,
+    for_share: Some("FOR SHARE"),
+    for_update: Some("FOR UPDATE"),
+    update_returning: true,
+    delete_returning: true,
+};
+
+/// Text collations ignore trailing spaces; binary columns do not.
+pub(crate) const MARIADB: Dialect = Dialect {
+    quote: '`',
+    numbered: false,
+    int: "BIGINT",
+    text: "LONGBLOB",
+    text_key: "VARBINARY(512)",
+    table_options: "ENGINE=InnoDB",
+    upsert: Upsert::OnDuplicateKey,
+    for_share: Some("LOCK IN SHARE MODE"),
+    for_update: Some("FOR UPDATE"),
+    update_returning: false,
     delete_returning: true,
 };
 

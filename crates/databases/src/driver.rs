@@ -83,6 +83,17 @@ pub enum Fault {
     PauseServer,
 }
 
+/// Tries for a second or so, until it worked.
+pub(crate) fn try_repeatedly(mut attempt: impl FnMut() -> Result<bool, Failure>) -> Result<bool, Failure> {
+    for _ in 0..100 {
+        if attempt()? {
+            return Ok(true);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Ok(false)
+}
+
 /// Why an operation did not go through, by what it means for the transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {

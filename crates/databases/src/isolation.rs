@@ -22,3 +22,24 @@ pub(crate) const SQLITE: [Isolation; 2] = [
     row("immediate", "BEGIN IMMEDIATE", "serializable"),
     row("serializable", "BEGIN DEFERRED", "serializable"),
 ];
+
+/// PostgreSQL runs READ UNCOMMITTED as READ COMMITTED; its REPEATABLE READ is snapshot isolation.
+pub(crate) const POSTGRES: [Isolation; 3] = [
+    row("read-committed", "BEGIN ISOLATION LEVEL READ COMMITTED", "read-committed"),
+    row("repeatable-read", "BEGIN ISOLATION LEVEL REPEATABLE READ", "snapshot-isolation"),
+    row("serializable", "BEGIN ISOLATION LEVEL SERIALIZABLE", "serializable"),
+];
+
+/// MariaDB and MySQL: at REPEATABLE READ plain reads see the transaction's snapshot, while writes and
+/// locking reads see the newest committed state, so that no level of the literature above
+/// READ COMMITTED is kept. With `innodb_snapshot_isolation` it is snapshot isolation.
+pub(crate) const MARIADB: [Isolation; 4] = [
+    row("read-uncommitted", "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "read-uncommitted"),
+    row("read-committed", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "read-committed"),
+    row("repeatable-read", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "read-committed"),
+    row("serializable", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "serializable"),
+];
+
+/// MariaDB with `innodb_snapshot_isolation=ON`.
+pub(crate) const MARIADB_SNAPSHOT: [Isolation; 4] =
+    [MARIADB[0], MARIADB[1], row("repeatable-read", MARIADB[2].ask, "snapshot-isolation"), MARIADB[3]];

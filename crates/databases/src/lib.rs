@@ -15,17 +15,24 @@ mod driver;
 mod intern;
 mod isolation;
 mod line;
+mod mariadb;
+mod postgres;
 mod record;
 mod request;
 mod run;
+mod server;
 mod sql;
 mod sqlite;
+mod target;
 
 pub use driver::{Database, Failure, Fault, Session, Stamp};
 pub use isolation::Isolation;
+pub use mariadb::MariaDb;
+pub use postgres::Postgres;
 pub use record::{Detail, Header, Listener, OpRecord, RecordError, Recorder, Sinks, Tracer, TxnRecord};
 pub use request::{
     Column, Condition, KeyRange, Kind, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Schema, Value,
 };
 pub use run::{Client, Counts, Plan, Progress, RunError, RunOptions, Step, Summary, run};
 pub use sqlite::Sqlite;
+pub use target::{TARGETS, TargetForm, open};

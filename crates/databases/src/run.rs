@@ -59,7 +59,7 @@ pub struct RunOptions {
     pub sessions: usize,
     /// How many transactions to attempt, over all sessions; `None`: until the time is up.
     pub transactions: Option<u64>,
-    /// When to stop.
+    /// When to stop. Time in which a fault kept the server down does not count.
     pub duration: Option<Duration>,
     /// The level to ask for; `None`: the strongest.
     pub isolation: Option<Isolation>,
@@ -194,7 +194,7 @@ pub fn run(
     recorder: &Recorder,
     options: &RunOptions,
 ) -> Result<Summary, RunError> {
-    let start = Instant::now();
+    let clock = Clock { start: Instant::now(), down_ns: AtomicU64::new(0) };
     let first_error: Mutex<Option<RunError>> = Mutex::new(None);
     let schema = plan.schema();
     let isolation = isolation(database, options)?;
@@ -206,7 +206,7 @@ pub fn run(
                     schema: &schema,
                     isolation,
                     options,
-                    deadline: options.duration.map(|duration| start + duration),
+                    clock: &clock,
                     left: options.transactions.map(|all| share(all, options.sessions, session)),
                     tracer: recorder.tracer(Name::Int(session as i64 + 1)),
                 };
@@ -221,9 +221,9 @@ pub fn run(
             })
             .collect();
         let done = || workers.iter().all(thread::ScopedJoinHandle::is_finished);
-        inflict_faults(database, options, start, done)
+        inflict_faults(database, options, &clock, done)
     });
-    let elapsed = start.elapsed();
+    let elapsed = clock.start.elapsed();
     match first_error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(Summary { counts: options.progress.counts(), elapsed, faults: inflicted? }),
@@ -246,20 +246,20 @@ fn share(all: u64, sessions: usize, session: usize) -> u64 {
 fn inflict_faults(
     database: &dyn Database,
     options: &RunOptions,
-    start: Instant,
+    clock: &Clock,
     done: impl Fn() -> bool,
 ) -> Result<Vec<Fault>, Failure> {
     let mut inflicted = Vec::new();
     let mut faults = options.faults.clone();
     faults.sort_by_key(|(when, _)| *when);
     for (when, fault) in faults {
-        while start.elapsed() < when {
+        while clock.elapsed() < when {
             if done() || options.progress.stopped() {
                 return Ok(inflicted);
             }
-            thread::sleep(Duration::from_millis(5).min(when.saturating_sub(start.elapsed())));
+            thread::sleep(Duration::from_millis(5).min(when.saturating_sub(clock.elapsed())));
         }
-        match database.inflict(fault) {
+        match clock.paused(|| database.inflict(fault)) {
             Ok(true) => inflicted.push(fault),
             Ok(false) => {}
             Err(failure) => {
@@ -271,13 +271,34 @@ fn inflict_faults(
     Ok(inflicted)
 }
 
+/// The time of a run, without the time in which the server was down.
+struct Clock {
+    start: Instant,
+    down_ns: AtomicU64,
+}
+
+impl Clock {
+    fn elapsed(&self) -> Duration {
+        let down = Duration::from_nanos(self.down_ns.load(Ordering::Relaxed));
+        self.start.elapsed().saturating_sub(down)
+    }
+
+    fn paused<T>(&self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        let took = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.down_ns.fetch_add(took, Ordering::Relaxed);
+        result
+    }
+}
+
 /// One session's thread.
 struct Worker<'a> {
     database: &'a dyn Database,
     schema: &'a Schema,
     isolation: Isolation,
     options: &'a RunOptions,
-    deadline: Option<Instant>,
+    clock: &'a Clock,
     left: Option<u64>,
     tracer: Tracer,
 }
@@ -313,7 +334,9 @@ impl Worker<'_> {
     }
 
     fn goes_on(&mut self) -> bool {
-        if self.options.progress.stopped() || self.deadline.is_some_and(|end| Instant::now() >= end) {
+        if self.options.progress.stopped()
+            || self.options.duration.is_some_and(|end| self.clock.elapsed() >= end)
+        {
             return false;
         }
         match &mut self.left {

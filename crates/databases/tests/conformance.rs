@@ -14,6 +14,20 @@ fn sqlite_answers_as_a_map_would() {
 }
 
 #[test]
+fn postgres_answers_as_a_map_would() {
+    let Some(database) = support::postgres(&[("fsync", "off")]) else { return };
+    model::conforms(&database, 400);
+    model::rolls_back(&database);
+}
+
+#[test]
+fn mariadb_answers_as_a_map_would() {
+    let Some(database) = support::mariadb(&[("innodb_flush_log_at_trx_commit", "2")]) else { return };
+    model::conforms(&database, 400);
+    model::rolls_back(&database);
+}
+
+#[test]
 fn a_rolled_back_transaction_leaves_nothing() {
     let database = Sqlite::temporary().unwrap();
     model::rolls_back(&database);

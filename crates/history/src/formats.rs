@@ -31,7 +31,7 @@ pub use detect::{Likeness, Probe};
 pub use error::{Located, Place, ReadError};
 pub use read::{Loaded, ReadOptions, Warned, read_bytes, read_path, read_stream};
 pub use source::{Bytes, Compression, Directory};
-pub use write::{Part, WriteError, write_path, write_stream, write_string};
+pub use write::{Part, WriteError, Writing, write_path, write_stream, write_string};
 
 use crate::{Builder, History};
 use std::fmt;

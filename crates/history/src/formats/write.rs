@@ -141,8 +141,9 @@ pub fn write_string(history: &History, format: Format) -> Result<String, WriteEr
     String::from_utf8(bytes).map_err(no_text)
 }
 
-/// A file while it is written.
-pub(super) struct Writing<'a> {
+/// A file while it is written, part by part. It appears under its name when [`Writing::finish`] is called;
+/// dropped before that, it leaves nothing behind and an older file untouched.
+pub struct Writing<'a> {
     out: Encoder<'a>,
     /// What messages call it.
     path: PathBuf,
@@ -160,7 +161,8 @@ enum Encoder<'a> {
 const BUFFER_LEN: usize = 256 * 1024;
 
 impl<'a> Writing<'a> {
-    pub(super) fn create(path: &Path) -> Result<Self, WriteError> {
+    /// A file, compressed if its name ends in `.gz` or `.zst`.
+    pub fn create(path: &Path) -> Result<Self, WriteError> {
         let failed = |source| WriteError::Io { path: path.to_owned(), source };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
         // A device or a pipe is written in place; a regular file is replaced when all is well.
@@ -186,12 +188,14 @@ impl<'a> Writing<'a> {
         Ok(writing)
     }
 
-    pub(super) fn over(name: &str, out: Box<dyn io::Write + 'a>) -> Self {
+    /// A stream, not compressed, and what messages call it.
+    pub fn over(name: &str, out: Box<dyn io::Write + 'a>) -> Self {
         let out = Encoder::Plain(BufWriter::with_capacity(BUFFER_LEN, out));
         Self { out, path: PathBuf::from(name), unfinished: None }
     }
 
-    pub(super) fn part(&mut self, history: &History, format: Format, part: Part) -> Result<(), WriteError> {
+    /// Writes the next part. A format that is not written in parts takes one, [`Part::WHOLE`].
+    pub fn part(&mut self, history: &History, format: Format, part: Part) -> Result<(), WriteError> {
         let out: &mut dyn io::Write = match &mut self.out {
             Encoder::Plain(out) => out,
             Encoder::Gzip(out) => out,
@@ -205,7 +209,8 @@ impl<'a> Writing<'a> {
         result.map_err(|error| error.at(&self.path))
     }
 
-    pub(super) fn finish(mut self) -> Result<(), WriteError> {
+    /// Completes the file.
+    pub fn finish(mut self) -> Result<(), WriteError> {
         let failed = |source| WriteError::Io { path: self.path.clone(), source };
         let mut out = match std::mem::replace(&mut self.out, Encoder::Closed) {
             Encoder::Closed => return Ok(()),

@@ -1,0 +1,266 @@
+//! MariaDB and MySQL, over the network or as a throw-away server.
+
+use crate::dialect::{self, Answer, Statement};
+use crate::driver::{Database, Failure, Fault, Session, try_repeatedly};
+use crate::isolation::{self, Isolation};
+use crate::request::{Schema, Value};
+use crate::server::Server;
+use crate::server::mariadb::DataFolder;
+use crate::sql::{Connection, SqlSession, fill};
+use history::Name;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, Params, Row};
+use rustix::process::Signal;
+use std::path::Path;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// A MariaDB or MySQL server.
+#[derive(Debug)]
+pub struct MariaDb {
+    opts: Opts,
+    about: About,
+    server: Option<Server>,
+}
+
+/// What the server says of itself.
+#[derive(Clone, Debug)]
+struct About {
+    version: String,
+    is_mariadb: bool,
+    snapshot_isolation: bool,
+}
+
+const DATABASE: &str = "taipan";
+
+impl MariaDb {
+    /// The server of a URL, `mysql://user:password@host:port/database`.
+    pub fn at(url: &str) -> Result<Self, Failure> {
+        let url = url.replacen("mariadb://", "mysql://", 1);
+        let opts = Opts::from_url(&url)
+            .map_err(|error| Failure::mistake(format!("{url} is no MySQL URL: {error}")))?;
+        let opts = with_our_options(OptsBuilder::from_opts(opts));
+        let about = MariaDbConnection::open(&opts)?.about()?;
+        Ok(Self { opts, about, server: None })
+    }
+
+    /// A private throw-away server, from the programs in `bin` or those installed; removed with the value.
+    pub fn temporary(bin: Option<&Path>, settings: &[(String, String)]) -> Result<Self, Failure> {
+        let data = DataFolder::create(bin, settings)?;
+        let base = OptsBuilder::default().socket(data.socket.to_str()).user(Some("root"));
+        let without_database = with_our_options(base.clone());
+        let ready = || MariaDbConnection::open(&without_database).is_ok();
+        let server = Server::start(data.folder, data.janitor, data.command, &ready)?;
+        let mut connection = MariaDbConnection::open(&without_database)?;
+        connection.run(&format!("CREATE DATABASE {DATABASE}"))?;
+        let about = connection.about()?;
+        let opts = with_our_options(base.db_name(Some(DATABASE)));
+        Ok(Self { opts, about, server: Some(server) })
+    }
+
+    pub(crate) fn open(&self) -> Result<MariaDbConnection, Failure> {
+        MariaDbConnection::open(&self.opts)
+    }
+
+    fn kill_connection(&self) -> Result<bool, Failure> {
+        let mut connection = self.open()?;
+        let sql = "SELECT id FROM information_schema.processlist \
+             WHERE id <> CONNECTION_ID() AND db = DATABASE() AND command <> 'Sleep' ORDER BY RAND() LIMIT 1";
+        try_repeatedly(|| {
+            let victims = connection.rows(sql)?;
+            let Some(Value::Int(id)) = victims.first().and_then(|row| row.first()) else { return Ok(false) };
+            match connection.run(&format!("KILL CONNECTION {id}")) {
+                Ok(()) => Ok(true),
+                // It ended by itself in the meantime.
+                Err(Failure::Mistake { .. }) => Ok(false),
+                Err(failure) => Err(failure),
+            }
+        })
+    }
+}
+
+/// Rows that an UPDATE found, not only those it changed, are what its condition saw.
+fn with_our_options(opts: OptsBuilder) -> Opts {
+    opts.client_found_rows(true).prefer_socket(Some(false)).stmt_cache_size(Some(256)).into()
+}
+
+impl Database for MariaDb {
+    fn name(&self) -> String {
+        let product = if self.about.is_mariadb { "MariaDB" } else { "MySQL" };
+        format!("{product} {}", self.about.version)
+    }
+
+    fn isolations(&self) -> &'static [Isolation] {
+        match self.about.snapshot_isolation {
+            true => &isolation::MARIADB_SNAPSHOT,
+            false => &isolation::MARIADB,
+        }
+    }
+
+    fn create(&self, schema: &Schema, initial: &[(Name, Value)]) -> Result<(), Failure> {
+        let mut connection = self.open()?;
+        for sql in dialect::MARIADB.create_table(schema) {
+            connection.run(&sql)?;
+        }
+        let mut session = SqlSession::new(connection, &dialect::MARIADB, schema.clone());
+        fill(&mut session, &isolation::MARIADB[1], initial)
+    }
+
+    fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure> {
+        Ok(Box::new(SqlSession::new(self.open()?, &dialect::MARIADB, schema.clone())))
+    }
+
+    fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
+        if fault == Fault::KillConnection {
+            return self.kill_connection();
+        }
+        let Some(server) = &self.server else { return Ok(false) };
+        let ready = || MariaDbConnection::open(&self.opts).is_ok();
+        match fault {
+            Fault::KillConnection => {}
+            Fault::KillServer => server.kill_and_start(&ready)?,
+            Fault::RestartServer => server.restart(Signal::TERM, &ready)?,
+            Fault::PauseServer => server.pause(Duration::from_millis(500)),
+        }
+        Ok(true)
+    }
+}
+
+/// A connection with the small runtime that moves its bytes.
+pub(crate) struct MariaDbConnection {
+    conn: Conn,
+    runtime: Runtime,
+    /// The level last asked for.
+    isolation: Option<Isolation>,
+    in_transaction: bool,
+}
+
+impl MariaDbConnection {
+    fn open(opts: &Opts) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::mistake(format!("no runtime for a connection: {error}")))?;
+        let conn = runtime.block_on(Conn::new(opts.clone())).map_err(connect_failure)?;
+        Ok(Self { conn, runtime, isolation: None, in_transaction: false })
+    }
+
+    /// Runs a statement that has neither parameters nor results.
+    pub(crate) fn run(&mut self, sql: &str) -> Result<(), Failure> {
+        self.runtime.block_on(self.conn.query_drop(sql)).map_err(failure)
+    }
+
+    /// The rows of a query without parameters. They come as text: numbers are recognised by their look.
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
+        let rows: Vec<Row> = self.runtime.block_on(self.conn.query(sql)).map_err(failure)?;
+        let number = |value: Value| match value {
+            Value::Text(text) => text.parse().map(Value::Int).unwrap_or(Value::Text(text)),
+            other => other,
+        };
+        Ok(rows.into_iter().map(|row| cells(row).into_iter().map(number).collect()).collect())
+    }
+
+    fn about(&mut self) -> Result<About, Failure> {
+        let first = |rows: Vec<Vec<Value>>| rows.into_iter().next().unwrap_or_default();
+        let version = match first(self.rows("SELECT CONCAT('', VERSION())")?).pop() {
+            Some(Value::Text(version)) => version,
+            _ => return Err(Failure::mistake("the server does not tell its version")),
+        };
+        let setting = first(self.rows("SHOW VARIABLES LIKE 'innodb_snapshot_isolation'")?).pop();
+        let is_mariadb = version.contains("MariaDB");
+        let version = version.split('-').next().unwrap_or_default().to_owned();
+        Ok(About { version, is_mariadb, snapshot_isolation: setting == Some(Value::Text("ON".into())) })
+    }
+}
+
+impl Connection for MariaDbConnection {
+    fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure> {
+        if self.isolation != Some(*isolation) {
+            self.run(isolation.ask)?;
+            self.isolation = Some(*isolation);
+        }
+        self.run("START TRANSACTION")?;
+        self.in_transaction = true;
+        Ok(())
+    }
+
+    fn send(&mut self, statement: &Statement) -> Result<Answer, Failure> {
+        let params = match statement.params.is_empty() {
+            true => Params::Empty,
+            false => Params::Positional(statement.params.iter().map(param).collect()),
+        };
+        let Self { conn, runtime, .. } = self;
+        runtime
+            .block_on(async {
+                if statement.rows {
+                    let rows: Vec<Row> = conn.exec(statement.sql.as_str(), params).await?;
+                    return Ok(Answer::Rows(rows.into_iter().map(cells).collect()));
+                }
+                conn.exec_drop(statement.sql.as_str(), params).await?;
+                Ok(Answer::Count(conn.affected_rows()))
+            })
+            .map_err(failure)
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        self.run("COMMIT")?;
+        self.in_transaction = false;
+        Ok(())
+    }
+
+    fn rollback(&mut self) -> Result<(), Failure> {
+        if !std::mem::take(&mut self.in_transaction) {
+            return Ok(());
+        }
+        self.run("ROLLBACK")
+    }
+}
+
+fn param(value: &Value) -> mysql_async::Value {
+    match value {
+        Value::Int(value) => (*value).into(),
+        Value::Text(text) => text.as_bytes().into(),
+        Value::Float(value) => (*value).into(),
+        Value::Bool(value) => (*value).into(),
+        _ => mysql_async::Value::NULL,
+    }
+}
+
+fn cells(row: Row) -> Vec<Value> {
+    let cell = |value: mysql_async::Value| match value {
+        mysql_async::Value::Int(value) => Value::Int(value),
+        mysql_async::Value::UInt(value) => {
+            i64::try_from(value).map_or(Value::Float(value as f64), Value::Int)
+        }
+        mysql_async::Value::Bytes(bytes) => Value::Text(String::from_utf8_lossy(&bytes).into_owned()),
+        mysql_async::Value::Float(value) => Value::Float(value.into()),
+        mysql_async::Value::Double(value) => Value::Float(value),
+        _ => Value::Null,
+    };
+    row.unwrap().into_iter().map(cell).collect()
+}
+
+fn connect_failure(error: Error) -> Failure {
+    match failure(error) {
+        Failure::Mistake { message } => Failure::mistake(format!("cannot connect to MariaDB: {message}")),
+        other => other,
+    }
+}
+
+/// What an error means for the transaction, by the server's number.
+fn failure(error: Error) -> Failure {
+    let Error::Server(server) = error else {
+        return match error {
+            Error::Io(_) | Error::Driver(DriverError::ConnectionClosed) => Failure::lost(error.to_string()),
+            _ => Failure::mistake(format!("MariaDB driver: {error}")),
+        };
+    };
+    let message = server.message;
+    match server.code {
+        // Record changed since last read; duplicate key; lock wait time-out; deadlock; statement time-out.
+        1020 | 1062 | 1205 | 1213 | 1969 => Failure::aborted(server.code.to_string(), message),
+        // Shutting down, connection killed, query interrupted, aborted connection.
+        1053 | 1927 | 1317 | 1152 | 1184 => Failure::lost(message),
+        code => Failure::mistake(format!("MariaDB: {message} ({code})")),
+    }
+}

@@ -1,0 +1,270 @@
+//! PostgreSQL, over the network or as a throw-away server.
+
+use crate::dialect::{self, Answer, Statement};
+use crate::driver::{Database, Failure, Fault, Session, try_repeatedly};
+use crate::isolation::{self, Isolation};
+use crate::request::{Schema, Value};
+use crate::server::Server;
+use crate::server::postgres::Cluster;
+use crate::sql::{Connection, SqlSession, fill};
+use bytes::BytesMut;
+use history::Name;
+use rustix::process::Signal;
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Config, Error, NoTls, Row};
+
+/// A PostgreSQL server.
+#[derive(Debug)]
+pub struct Postgres {
+    config: Config,
+    version: String,
+    server: Option<Server>,
+}
+
+/// How the server tells our connections from others.
+const APPLICATION: &str = "taipan";
+
+impl Postgres {
+    /// The server of a URL, `postgres://user:password@host:port/database`.
+    pub fn at(url: &str) -> Result<Self, Failure> {
+        let mut config: Config =
+            url.parse().map_err(|error| Failure::mistake(format!("{url} is no PostgreSQL URL: {error}")))?;
+        config.application_name(APPLICATION);
+        let version = PostgresConnection::open(&config)?.version()?;
+        Ok(Self { config, version, server: None })
+    }
+
+    /// A private throw-away server, from the programs in `bin` or those installed; removed with the value.
+    pub fn temporary(bin: Option<&Path>, settings: &[(String, String)]) -> Result<Self, Failure> {
+        let cluster = Cluster::create(bin, settings)?;
+        let mut config = Config::new();
+        config
+            .host_path(&cluster.folder.path)
+            .user("taipan")
+            .dbname("postgres")
+            .application_name(APPLICATION);
+        let ready = || PostgresConnection::open(&config).is_ok();
+        let server = Server::start(cluster.folder, cluster.janitor, cluster.command, &ready)?;
+        let version = PostgresConnection::open(&config)?.version()?;
+        Ok(Self { config, version, server: Some(server) })
+    }
+
+    pub(crate) fn open(&self) -> Result<PostgresConnection, Failure> {
+        PostgresConnection::open(&self.config)
+    }
+
+    /// Cuts a connection that is in a transaction; between transactions there is none, so a few tries.
+    fn kill_connection(&self) -> Result<bool, Failure> {
+        let sql = "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity \
+                   WHERE application_name = 'taipan' AND pid <> pg_backend_pid() AND state <> 'idle' \
+                   ORDER BY random() LIMIT 1) AS victim";
+        let mut connection = self.open()?;
+        try_repeatedly(|| {
+            let rows = connection.rows(sql)?;
+            Ok(rows.first().and_then(|row| row.first()) == Some(&Value::Int(1)))
+        })
+    }
+}
+
+impl Database for Postgres {
+    fn name(&self) -> String {
+        format!("PostgreSQL {}", self.version)
+    }
+
+    fn isolations(&self) -> &'static [Isolation] {
+        &isolation::POSTGRES
+    }
+
+    fn create(&self, schema: &Schema, initial: &[(Name, Value)]) -> Result<(), Failure> {
+        let mut connection = self.open()?;
+        for sql in dialect::POSTGRES.create_table(schema) {
+            connection.run(&sql)?;
+        }
+        let mut session = SqlSession::new(connection, &dialect::POSTGRES, schema.clone());
+        fill(&mut session, &isolation::POSTGRES[0], initial)
+    }
+
+    fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure> {
+        Ok(Box::new(SqlSession::new(self.open()?, &dialect::POSTGRES, schema.clone())))
+    }
+
+    fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
+        if fault == Fault::KillConnection {
+            return self.kill_connection();
+        }
+        let Some(server) = &self.server else { return Ok(false) };
+        let ready = || PostgresConnection::open(&self.config).is_ok();
+        match fault {
+            Fault::KillConnection => {}
+            Fault::KillServer => server.kill_and_start(&ready)?,
+            Fault::RestartServer => server.restart(Signal::INT, &ready)?,
+            Fault::PauseServer => server.pause(Duration::from_millis(500)),
+        }
+        Ok(true)
+    }
+}
+
+/// A connection with the small runtime that moves its bytes.
+pub(crate) struct PostgresConnection {
+    client: Client,
+    runtime: Runtime,
+    prepared: HashMap<String, tokio_postgres::Statement>,
+}
+
+impl PostgresConnection {
+    fn open(config: &Config) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::mistake(format!("no runtime for a connection: {error}")))?;
+        let client = runtime.block_on(async {
+            let (client, connection) = config.connect(NoTls).await.map_err(connect_failure)?;
+            // It ends with the client, or with the connection; the client then reports the error.
+            tokio::spawn(async move {
+                let _ = connection.await;
+            });
+            Ok(client)
+        })?;
+        Ok(Self { client, runtime, prepared: HashMap::new() })
+    }
+
+    /// Runs a statement that has neither parameters nor results.
+    pub(crate) fn run(&mut self, sql: &str) -> Result<(), Failure> {
+        self.runtime.block_on(self.client.batch_execute(sql)).map_err(failure)
+    }
+
+    /// The rows of a query without parameters.
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
+        let rows = self.runtime.block_on(self.client.query(sql, &[])).map_err(failure)?;
+        rows.iter().map(cells).collect()
+    }
+
+    fn version(&mut self) -> Result<String, Failure> {
+        let rows = self.rows("SELECT split_part(current_setting('server_version'), ' ', 1)")?;
+        match rows.into_iter().next().and_then(|row| row.into_iter().next()) {
+            Some(Value::Text(version)) => Ok(version),
+            _ => Err(Failure::mistake("the server does not tell its version")),
+        }
+    }
+}
+
+impl Connection for PostgresConnection {
+    fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure> {
+        self.run(isolation.ask)
+    }
+
+    fn send(&mut self, statement: &Statement) -> Result<Answer, Failure> {
+        let Self { client, runtime, prepared } = self;
+        runtime
+            .block_on(async {
+                let handle = match prepared.get(&statement.sql) {
+                    Some(handle) => handle,
+                    None => {
+                        let handle = client.prepare(&statement.sql).await?;
+                        prepared.entry(statement.sql.clone()).or_insert(handle)
+                    }
+                };
+                let params: Vec<Param<'_>> = statement.params.iter().map(Param).collect();
+                let params: Vec<&(dyn ToSql + Sync)> =
+                    params.iter().map(|param| param as &(dyn ToSql + Sync)).collect();
+                if statement.rows {
+                    client.query(handle, &params).await.map(Ok)
+                } else {
+                    client.execute(handle, &params).await.map(Err)
+                }
+            })
+            .map_err(failure)
+            .and_then(|answer| match answer {
+                Ok(rows) => rows.iter().map(cells).collect::<Result<_, _>>().map(Answer::Rows),
+                Err(count) => Ok(Answer::Count(count)),
+            })
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        self.run("COMMIT")
+    }
+
+    fn rollback(&mut self) -> Result<(), Failure> {
+        self.run("ROLLBACK")
+    }
+}
+
+/// A parameter; what the server expects there decides how it is sent.
+#[derive(Debug)]
+struct Param<'v>(&'v Value);
+
+impl ToSql for Param<'_> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self.0 {
+            Value::Int(value) => value.to_sql_checked(kind, out),
+            Value::Text(text) => text.to_sql_checked(kind, out),
+            Value::Bool(value) => value.to_sql_checked(kind, out),
+            Value::Float(value) => value.to_sql_checked(kind, out),
+            Value::Null | Value::List(_) | Value::Row(_) => Ok(IsNull::Yes),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+/// The cells of a row: integers, texts and nulls; of other types their text, if they are text at all.
+fn cells(row: &Row) -> Result<Vec<Value>, Failure> {
+    let cell = |index: usize| {
+        let value = match *row.columns()[index].type_() {
+            Type::INT8 => row.try_get::<_, Option<i64>>(index)?.map(Value::Int),
+            Type::INT4 => row.try_get::<_, Option<i32>>(index)?.map(|value| Value::Int(value.into())),
+            Type::BOOL => row.try_get::<_, Option<bool>>(index)?.map(Value::Bool),
+            _ => row.try_get::<_, Option<String>>(index)?.map(Value::Text),
+        };
+        Ok(value.unwrap_or(Value::Null))
+    };
+    (0..row.len()).map(cell).collect::<Result<_, Error>>().map_err(failure)
+}
+
+/// A server that does not answer may be about to come back; one that refuses us will not change its mind.
+fn connect_failure(error: Error) -> Failure {
+    match failure(error) {
+        Failure::Mistake { message } => Failure::mistake(format!("cannot connect to PostgreSQL: {message}")),
+        other => other,
+    }
+}
+
+/// What an error means for the transaction, by its SQLSTATE.
+fn failure(error: Error) -> Failure {
+    let Some(db) = error.as_db_error() else {
+        let source =
+            std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        return match error.is_closed() || source_is_io(&error) {
+            true => Failure::lost(format!("{error}{source}")),
+            false => Failure::mistake(format!("PostgreSQL driver: {error}{source}")),
+        };
+    };
+    let (code, message) = (db.code().code(), db.message());
+    match code {
+        // The statement may have completed, nobody knows.
+        "40003" => Failure::lost(message),
+        // Serialization failures and deadlocks; a failed transaction; constraints; time-outs.
+        _ if code.starts_with("40") || code.starts_with("23") => Failure::aborted(code, message),
+        "25P02" | "55P03" | "57014" => Failure::aborted(code, message),
+        // The server or the connection is going down.
+        _ if code.starts_with("57P") || code.starts_with("08") => Failure::lost(message),
+        _ => Failure::mistake(format!("PostgreSQL: {message} ({code})")),
+    }
+}
+
+fn source_is_io(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
+}

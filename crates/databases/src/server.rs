@@ -1,0 +1,373 @@
+//! Throw-away servers: a private process on a unix socket in a temporary folder, and nothing left of it
+//! afterwards.
+//!
+//! Nothing is left even if this program is killed. A janitor, a small shell process of its own process
+//! group, holds the reading end of a pipe whose writing end only this program has. When the pipe closes,
+//! for whatever reason (drop, panic, Ctrl-C, SIGKILL), the janitor stops the server named in the pid file,
+//! if that process really is ours, and removes the folder.
+//!
+//! Servers refuse to run as root. Started as root, everything here runs as the vendor's own user, or as
+//! `nobody`.
+
+pub(crate) mod mariadb;
+pub(crate) mod postgres;
+
+use crate::driver::Failure;
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A running throw-away server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    folder: Folder,
+    command: ServerCommand,
+    child: Mutex<Child>,
+    _janitor: Janitor,
+}
+
+/// How the server is started, and started again.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerCommand {
+    pub(crate) program: PathBuf,
+    pub(crate) args: Vec<OsString>,
+    /// The folder of shared libraries, for builds that bring their own.
+    pub(crate) libraries: Option<PathBuf>,
+}
+
+/// How long a server may take to start.
+const START_WAIT: Duration = Duration::from_secs(60);
+
+impl Server {
+    /// Starts a server and waits until `ready` says it answers.
+    pub(crate) fn start(
+        folder: Folder,
+        janitor: Janitor,
+        command: ServerCommand,
+        ready: &dyn Fn() -> bool,
+    ) -> Result<Self, Failure> {
+        let child = Mutex::new(folder.spawn_server(&command)?);
+        let server = Self { folder, command, child, _janitor: janitor };
+        server.wait_until_ready(ready)?;
+        Ok(server)
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_until_ready(&self, ready: &dyn Fn() -> bool) -> Result<(), Failure> {
+        let give_up = Instant::now() + START_WAIT;
+        while !ready() {
+            if let Ok(Some(status)) = self.child().try_wait() {
+                return Err(self.not_started(&format!("it ended with {status}")));
+            }
+            if Instant::now() >= give_up {
+                return Err(self.not_started(&format!("no answer in {} s", START_WAIT.as_secs())));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn not_started(&self, why: &str) -> Failure {
+        let program = self.command.program.display();
+        Failure::mistake(format!("{program} did not start: {why}; it said:\n{}", self.folder.log_end()))
+    }
+
+    /// Kills the server with SIGKILL and starts it again.
+    pub(crate) fn kill_and_start(&self, ready: &dyn Fn() -> bool) -> Result<(), Failure> {
+        self.signal(Signal::KILL);
+        self.start_again(ready)
+    }
+
+    /// Stops the server in its own fast way and starts it again.
+    pub(crate) fn restart(&self, stop: Signal, ready: &dyn Fn() -> bool) -> Result<(), Failure> {
+        self.signal(stop);
+        self.start_again(ready)
+    }
+
+    /// Freezes the server for a moment. Only its main process: that is the whole of a server of threads;
+    /// of a server of processes it is the one that accepts connections.
+    pub(crate) fn pause(&self, pause: Duration) {
+        self.signal(Signal::STOP);
+        thread::sleep(pause);
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let child = self.child();
+        if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            // It fails only if the server is gone already, which is what the signal is for.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// After a SIGKILL the server's other processes take a moment to go, and a new one refuses until then.
+    fn start_again(&self, ready: &dyn Fn() -> bool) -> Result<(), Failure> {
+        let give_up = Instant::now() + START_WAIT;
+        loop {
+            {
+                let mut child = self.child();
+                let _ = child.wait();
+                *child = self.folder.spawn_server(&self.command)?;
+            }
+            match self.wait_until_ready(ready) {
+                Ok(()) => return Ok(()),
+                Err(failure) if Instant::now() >= give_up => return Err(failure),
+                Err(_) => thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.signal(Signal::QUIT);
+        let mut child = self.child();
+        let give_up = Instant::now() + Duration::from_secs(5);
+        while matches!(child.try_wait(), Ok(None)) {
+            if Instant::now() >= give_up {
+                let _ = child.kill();
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The temporary folder of a server and the user it belongs to.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
+    user: Option<User>,
+}
+
+/// Whom the server runs as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct User {
+    name: String,
+    uid: u32,
+    gid: u32,
+}
+
+impl Folder {
+    /// A new folder that belongs to `vendor_user` (or `nobody`) if this program runs as root, and the
+    /// janitor that will remove it.
+    pub(crate) fn new(prefix: &str, vendor_user: &str) -> Result<(Self, Janitor), Failure> {
+        let failed =
+            |error: io::Error| Failure::mistake(format!("no temporary folder for a server: {error}"));
+        let folder = tempfile::Builder::new().prefix(prefix).tempdir().map_err(failed)?;
+        let own_uid = fs::metadata(folder.path()).map_err(failed)?.uid();
+        let user = if own_uid == 0 {
+            let passwd = fs::read_to_string("/etc/passwd").map_err(failed)?;
+            let user = [vendor_user, "nobody"].iter().find_map(|name| find_user(&passwd, name));
+            Some(user.ok_or_else(|| {
+                let message =
+                    format!("servers do not run as root, and there is no user {vendor_user} or nobody");
+                Failure::mistake(message)
+            })?)
+        } else {
+            None
+        };
+        if let Some(user) = &user {
+            std::os::unix::fs::chown(folder.path(), Some(user.uid), Some(user.gid)).map_err(failed)?;
+        }
+        // From here on the janitor removes it.
+        let path = folder.keep();
+        let janitor = Janitor::start(&path).map_err(failed)?;
+        Ok((Self { path, user }, janitor))
+    }
+
+    /// The file in which the server leaves its process id.
+    pub(crate) fn pid_file(&self) -> PathBuf {
+        self.path.join("pid")
+    }
+
+    /// The folder of the server's data.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path.join("data")
+    }
+
+    /// Whom programs run as, if not as this program's user.
+    pub(crate) fn user_name(&self) -> Option<&str> {
+        self.user.as_ref().map(|user| user.name.as_str())
+    }
+
+    fn command(&self, program: &Path, libraries: Option<&Path>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.path).stdin(Stdio::null()).env("LC_ALL", "C").env("HOME", &self.path);
+        if let Some(libraries) = libraries {
+            command.env("LD_LIBRARY_PATH", libraries);
+        }
+        if let Some(user) = &self.user {
+            command.uid(user.uid).gid(user.gid);
+        }
+        command
+    }
+
+    /// Runs a set-up program to its end.
+    pub(crate) fn run(&self, setup: &ServerCommand) -> Result<(), Failure> {
+        let mut command = self.command(&setup.program, setup.libraries.as_deref());
+        let name = setup.program.display();
+        let output = command
+            .args(&setup.args)
+            .output()
+            .map_err(|error| Failure::mistake(format!("cannot run {name}: {error}")))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        Err(Failure::mistake(format!("{name} ended with {}; it said:\n{}", output.status, last_lines(&said))))
+    }
+
+    fn spawn_server(&self, server: &ServerCommand) -> Result<Child, Failure> {
+        let name = server.program.display();
+        let failed = |error: io::Error| Failure::mistake(format!("cannot start {name}: {error}"));
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.log()).map_err(failed)?;
+        let mut command = self.command(&server.program, server.libraries.as_deref());
+        // A process group of its own: Ctrl-C ends the workload, not the server under it.
+        command.process_group(0).stdout(log.try_clone().map_err(failed)?).stderr(log);
+        command.args(&server.args).spawn().map_err(failed)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    fn log_end(&self) -> String {
+        last_lines(&fs::read_to_string(self.log()).unwrap_or_default())
+    }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().rev().take(8).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+/// A user of the system's list (`name:password:uid:gid:…`).
+fn find_user(passwd: &str, name: &str) -> Option<User> {
+    let line = passwd.lines().find(|line| line.split(':').next() == Some(name))?;
+    let mut fields = line.split(':').skip(2);
+    let uid = fields.next()?.parse().ok()?;
+    let gid = fields.next()?.parse().ok()?;
+    Some(User { name: name.to_owned(), uid, gid })
+}
+
+/// Removes a server and its folder when this program is done with them, however it ends.
+#[derive(Debug)]
+pub(crate) struct Janitor {
+    process: Child,
+    /// Closing it is the signal.
+    pipe: Option<ChildStdin>,
+}
+
+/// `$1` is the folder. The server's own data folder lies in it and is part of its command line.
+const JANITOR: &str = r#"
+cat >/dev/null
+try=0
+while [ $try -lt 100 ]; do
+    pid=$(head -n 1 "$1/pid" 2>/dev/null || head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
+    if [ -n "$pid" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF -- "$1"; then
+        kill -9 "$pid" 2>/dev/null
+    else
+        rm -rf -- "$1" 2>/dev/null && [ ! -e "$1" ] && exit 0
+    fi
+    try=$((try + 1))
+    sleep 0.05
+done
+"#;
+
+impl Janitor {
+    fn start(folder: &Path) -> io::Result<Self> {
+        let mut process = Command::new("sh")
+            .arg("-c")
+            .arg(JANITOR)
+            .arg("taipan-janitor")
+            .arg(folder)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        let pipe = process.stdin.take();
+        Ok(Self { process, pipe })
+    }
+}
+
+impl Drop for Janitor {
+    fn drop(&mut self) {
+        drop(self.pipe.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// The folder of an installed server's programs: the one asked for, else the first that has `program`.
+pub(crate) fn find_programs(
+    asked: Option<&Path>,
+    program: &str,
+    places: &[PathBuf],
+    missing: &str,
+) -> Result<PathBuf, Failure> {
+    if let Some(folder) = asked {
+        let folder = folder
+            .canonicalize()
+            .map_err(|error| Failure::mistake(format!("bin={}: {error}", folder.display())))?;
+        return match folder.join(program).is_file() {
+            true => Ok(folder),
+            false => Err(Failure::mistake(format!("bin={}: there is no {program}", folder.display()))),
+        };
+    }
+    let found = places.iter().find(|folder| folder.join(program).is_file());
+    found.cloned().ok_or_else(|| Failure::mistake(missing.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_their_whole_name() {
+        let passwd = "root:x:0:0::/root:/bin/sh\nmysqld:x:7:8::/:/x\nmysql:x:102:105:My:/n:/bin/false\n";
+        assert_eq!(find_user(passwd, "mysql"), Some(User { name: "mysql".into(), uid: 102, gid: 105 }));
+        assert_eq!(find_user(passwd, "my"), None);
+    }
+
+    #[test]
+    fn the_janitor_removes_the_folder() {
+        let (folder, janitor) = Folder::new("taipan-janitor-test-", "nobody").expect("a temporary folder");
+        fs::create_dir_all(folder.data().join("base")).expect("it is ours");
+        fs::write(folder.data().join("base/1"), "x").expect("it is ours");
+        assert!(folder.path.exists());
+        drop(janitor);
+        assert!(!folder.path.exists());
+    }
+
+    #[test]
+    fn the_janitor_leaves_processes_of_others_alone() {
+        let (folder, janitor) = Folder::new("taipan-janitor-test-", "nobody").expect("a temporary folder");
+        let mut other = Command::new("sleep").arg("60").spawn().expect("sleep is there");
+        fs::write(folder.pid_file(), format!("{}\n", other.id())).expect("it is ours");
+        drop(janitor);
+        assert!(!folder.path.exists());
+        assert!(matches!(other.try_wait(), Ok(None)), "the process named in a stale pid file lives");
+        other.kill().and_then(|()| other.wait()).expect("it is our child");
+    }
+
+    #[test]
+    fn a_missing_server_names_the_package() {
+        let failure = find_programs(None, "no-such-program", &["/usr/bin".into()], "install the package x");
+        assert_eq!(failure, Err(Failure::mistake("install the package x")));
+        let failure = find_programs(Some(Path::new("/usr/bin")), "no-such-program", &[], "");
+        assert!(failure.is_err_and(|failure| failure.to_string().contains("no-such-program")));
+    }
+}

@@ -1,0 +1,112 @@
+//! Targets as people write them: `sqlite:`, `postgres:temp?fsync=off`, `mysql://root@localhost/test`.
+
+use crate::driver::{Database, Failure};
+use crate::{MariaDb, Postgres, Sqlite};
+use std::path::PathBuf;
+
+/// A way to write a target, for help texts and error messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetForm {
+    /// The way it is written.
+    pub form: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn form(form: &'static str, meaning: &'static str) -> TargetForm {
+    TargetForm { form, meaning }
+}
+
+/// Every way to write a target.
+pub const TARGETS: &[TargetForm] = &[
+    form("sqlite:", "SQLite in a temporary folder"),
+    form("sqlite:PATH", "a SQLite file"),
+    form("postgres:temp", "a throw-away PostgreSQL server; ?bin=DIR&SETTING=VALUE&…"),
+    form("postgres://USER@HOST/DATABASE", "a running PostgreSQL server"),
+    form("mariadb:temp", "a throw-away MariaDB server; ?bin=DIR&SETTING=VALUE&…"),
+    form("mysql://USER@HOST/DATABASE", "a running MariaDB or MySQL server"),
+];
+
+/// Opens a target: starts the server it asks for, or connects to it.
+pub fn open(target: &str) -> Result<Box<dyn Database>, Failure> {
+    let Some((scheme, rest)) = target.split_once(':') else { return Err(unknown(target)) };
+    match scheme {
+        "sqlite" if rest.is_empty() => Ok(Box::new(Sqlite::temporary()?)),
+        "sqlite" => Ok(Box::new(Sqlite::at(rest))),
+        "postgres" | "postgresql" if rest.starts_with("//") => Ok(Box::new(Postgres::at(target)?)),
+        "mysql" | "mariadb" if rest.starts_with("//") => Ok(Box::new(MariaDb::at(target)?)),
+        "postgres" | "postgresql" => {
+            let temp = Temp::parse(target, rest)?;
+            Ok(Box::new(Postgres::temporary(temp.bin.as_deref(), &temp.settings)?))
+        }
+        "mysql" | "mariadb" => {
+            let temp = Temp::parse(target, rest)?;
+            Ok(Box::new(MariaDb::temporary(temp.bin.as_deref(), &temp.settings)?))
+        }
+        _ => Err(unknown(target)),
+    }
+}
+
+fn unknown(target: &str) -> Failure {
+    let forms: Vec<&str> = TARGETS.iter().map(|target| target.form).collect();
+    Failure::mistake(format!("{target:?} names no database; expected one of: {}", forms.join(", ")))
+}
+
+/// The options of a throw-away server: `temp?bin=DIR&name=value&…`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Temp {
+    bin: Option<PathBuf>,
+    settings: Vec<(String, String)>,
+}
+
+impl Temp {
+    fn parse(target: &str, rest: &str) -> Result<Self, Failure> {
+        let (word, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if word != "temp" {
+            return Err(unknown(target));
+        }
+        let mut temp = Self::default();
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            let Some((name, value)) = option.split_once('=') else {
+                return Err(Failure::mistake(format!(
+                    "{target:?}: {option:?} is not of the form name=value"
+                )));
+            };
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+            if name.is_empty() || !name.chars().all(is_name) {
+                return Err(Failure::mistake(format!("{target:?}: {name:?} is no name of a setting")));
+            }
+            match name {
+                "bin" => temp.bin = Some(value.into()),
+                name => temp.settings.push((name.to_owned(), value.to_owned())),
+            }
+        }
+        Ok(temp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_throw_away_servers() {
+        let temp =
+            Temp::parse("", "temp?bin=/x/y&innodb_snapshot_isolation=ON&a=b=c").expect("it is well-formed");
+        assert_eq!(temp.bin, Some("/x/y".into()));
+        let settings = [("innodb_snapshot_isolation", "ON"), ("a", "b=c")];
+        assert_eq!(temp.settings, settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(Temp::parse("", "temp"), Ok(Temp::default()));
+    }
+
+    #[test]
+    fn what_is_no_target_lists_those_that_are() {
+        for target in
+            ["", "oracle", "oracle:x", "postgres:", "postgres:tmp", "mariadb:temp?x", "postgres:temp?a b=1"]
+        {
+            let failure = open(target).err().expect("it is no target").to_string();
+            assert!(failure.contains(target), "{failure}");
+        }
+        assert!(unknown("x").to_string().contains("postgres:temp"));
+    }
+}

@@ -1,0 +1,304 @@
+//! The multi-version store: for every key its versions, newest first, as far back as any snapshot can ask.
+//!
+//! **Invariant.** Versions of a key are strictly descending by commit stamp; all versions newer than the
+//! horizon are kept, and the newest one at or below it.
+//!
+//! **Layout.** The newest version of a key lies in a dense vector; older ones in a pool of linked nodes
+//! that are used again when the horizon has passed them. A list is an append-only log per key; a version
+//! of it is the length of a prefix.
+//!
+//! **Cost.** A read walks over the versions newer than its snapshot, of which there are few; memory is
+//! bounded by the keys and the versions that open snapshots can see.
+
+use crate::keys::Key;
+use crate::plan::{Piece, Value};
+use crate::workloads::LIST_KEYS_MAX;
+use rustc_hash::FxHashMap;
+
+/// The database's logical time: every snapshot and every commit has one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Stamp(pub(crate) u64);
+
+impl Stamp {
+    /// A snapshot that is always the newest state.
+    pub(crate) const LATEST: Self = Self(u64::MAX);
+
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    committed: Stamp,
+    value: Value,
+    /// The next older version in the pool, or [`NONE`].
+    older: u32,
+}
+
+const NONE: u32 = u32::MAX;
+const NEVER_WRITTEN: Version = Version { committed: Stamp(0), value: Value::Absent, older: NONE };
+
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    /// The newest versions of keys below [`LIST_KEYS_MAX`], then of those above.
+    newest: Vec<Version>,
+    newest_high: Vec<Version>,
+    pool: Vec<Version>,
+    free: Vec<u32>,
+    lists: FxHashMap<Key, Vec<i64>>,
+    /// Snapshots below this are never asked for again.
+    horizon: Stamp,
+}
+
+impl Store {
+    /// A store of the keys `0..keys`; more come into being when they are written. Only keys that have come
+    /// into being are scanned, so a transaction's own new keys must be among the first.
+    pub(crate) fn new(keys: u32, initial: impl Iterator<Item = (Key, Value)>) -> Self {
+        let mut store = Self { newest: vec![NEVER_WRITTEN; keys as usize], ..Self::default() };
+        for (key, value) in initial {
+            *store.slot(key) = Version { value, ..NEVER_WRITTEN };
+        }
+        store
+    }
+
+    fn slot(&mut self, key: Key) -> &mut Version {
+        let (versions, place) = if key.0 < LIST_KEYS_MAX {
+            (&mut self.newest, key.0 as usize)
+        } else {
+            (&mut self.newest_high, (key.0 - LIST_KEYS_MAX) as usize)
+        };
+        if place >= versions.len() {
+            versions.resize((place + 1).next_power_of_two(), NEVER_WRITTEN);
+        }
+        &mut versions[place]
+    }
+
+    #[inline]
+    fn newest(&self, key: Key) -> Version {
+        let found = if key.0 < LIST_KEYS_MAX {
+            self.newest.get(key.0 as usize)
+        } else {
+            self.newest_high.get((key.0 - LIST_KEYS_MAX) as usize)
+        };
+        found.copied().unwrap_or(NEVER_WRITTEN)
+    }
+
+    /// When the key was last written.
+    #[inline]
+    pub(crate) fn last_write(&self, key: Key) -> Stamp {
+        self.newest(key).committed
+    }
+
+    /// The value that a snapshot sees.
+    #[inline]
+    pub(crate) fn value(&self, key: Key, snapshot: Stamp) -> Value {
+        debug_assert!(snapshot >= self.horizon, "snapshots below the horizon are gone");
+        let mut version = self.newest(key);
+        while version.committed > snapshot {
+            let Some(older) = self.pool.get(version.older as usize) else { return Value::Absent };
+            version = *older;
+        }
+        version.value
+    }
+
+    /// Whether `holds` for any version that was the newest one at or after the snapshot, if there is more
+    /// than one such version: the key changed, and the change mattered.
+    pub(crate) fn changed_where(&self, key: Key, snapshot: Stamp, holds: impl Fn(Value) -> bool) -> bool {
+        let mut version = self.newest(key);
+        if version.committed <= snapshot {
+            return false;
+        }
+        loop {
+            if holds(version.value) {
+                return true;
+            }
+            if version.committed <= snapshot {
+                return false;
+            }
+            let Some(older) = self.pool.get(version.older as usize) else { return false };
+            version = *older;
+        }
+    }
+
+    /// The elements of a list whose version is a prefix of `len`.
+    pub(crate) fn elements(&self, key: Key, len: u32) -> &[i64] {
+        self.lists.get(&key).map_or(&[], |log| &log[..len as usize])
+    }
+
+    /// Makes `value` the newest version.
+    pub(crate) fn install(&mut self, key: Key, committed: Stamp, value: Value) {
+        let before = self.newest(key);
+        if before.committed == committed {
+            // The second write of one transaction to a key: nobody sees the first.
+            self.slot(key).value = value;
+            return;
+        }
+        debug_assert!(before.committed < committed, "versions are installed in commit order");
+        let older = if before.committed <= self.horizon && before.value == Value::Absent {
+            self.release(before.older);
+            NONE
+        } else {
+            let place = self.keep(before);
+            self.trim(place);
+            place
+        };
+        *self.slot(key) = Version { committed, value, older };
+    }
+
+    /// Adds an element to the list at the key.
+    pub(crate) fn append(&mut self, key: Key, committed: Stamp, element: i64) {
+        let log = self.lists.entry(key).or_default();
+        log.push(element);
+        let len = log.len() as u32;
+        self.install(key, committed, Value::List(Piece { start: 0, len }));
+    }
+
+    fn keep(&mut self, version: Version) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.pool[place as usize] = version;
+                place
+            }
+            None => {
+                self.pool.push(version);
+                self.pool.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Gives back what lies under the newest version at or below the horizon.
+    fn trim(&mut self, start: u32) {
+        let mut place = start;
+        while let Some(version) = self.pool.get(place as usize) {
+            if version.committed <= self.horizon {
+                let older = version.older;
+                self.pool[place as usize].older = NONE;
+                self.release(older);
+                return;
+            }
+            place = version.older;
+        }
+    }
+
+    fn release(&mut self, mut place: u32) {
+        while let Some(version) = self.pool.get(place as usize) {
+            self.free.push(place);
+            place = version.older;
+        }
+    }
+
+    /// Promises that no snapshot below `horizon` is asked for again.
+    pub(crate) fn raise_horizon(&mut self, horizon: Stamp) {
+        self.horizon = self.horizon.max(horizon);
+    }
+
+    /// Forgets the lists of keys below `first`, which nobody asks for again.
+    pub(crate) fn forget_lists_below(&mut self, first: Key) {
+        self.lists.retain(|key, _| *key >= first);
+    }
+
+    /// All keys of `[from, to)` that have come into being, ascending; a missing bound is open.
+    pub(crate) fn keys(
+        &self,
+        from: Option<Key>,
+        to: Option<Key>,
+    ) -> impl DoubleEndedIterator<Item = Key> + use<> {
+        let from = from.map_or(0, |key| key.0);
+        let to = to.map_or(u32::MAX, |key| key.0);
+        let high_end = LIST_KEYS_MAX + self.newest_high.len() as u32;
+        let low = from..to.min(self.newest.len() as u32);
+        let high = from.max(LIST_KEYS_MAX)..to.min(high_end);
+        low.chain(high).map(Key)
+    }
+
+    /// How many versions are kept beside the newest ones.
+    #[cfg(test)]
+    fn kept(&self) -> usize {
+        self.pool.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_sees_what_was_committed_until_then() {
+        let x = Key(3);
+        let mut store = Store::new(1, [(x, Value::Int(7))].into_iter());
+        store.install(x, Stamp(5), Value::Int(8));
+        store.install(x, Stamp(9), Value::Absent);
+        store.install(x, Stamp(12), Value::Int(9));
+        for (snapshot, value) in [
+            (Stamp(4), Value::Int(7)),
+            (Stamp(5), Value::Int(8)),
+            (Stamp(11), Value::Absent),
+            (Stamp(12), Value::Int(9)),
+            (Stamp::LATEST, Value::Int(9)),
+        ] {
+            assert_eq!(store.value(x, snapshot), value, "{snapshot:?}");
+        }
+        assert_eq!(store.value(Key(1000), Stamp(1)), Value::Absent);
+    }
+
+    #[test]
+    fn versions_below_the_horizon_are_given_back() {
+        let x = Key(0);
+        let mut store = Store::new(0, std::iter::empty());
+        for stamp in 1..=10_000 {
+            store.raise_horizon(Stamp(stamp - stamp.min(10)));
+            store.install(x, Stamp(stamp), Value::Int(stamp as i64));
+            assert_eq!(
+                store.value(x, Stamp(stamp - stamp.min(10))),
+                match stamp {
+                    1..=10 => Value::Absent,
+                    _ => Value::Int(stamp as i64 - 10),
+                }
+            );
+        }
+        assert!(store.kept() <= 12, "{}", store.kept());
+    }
+
+    #[test]
+    fn a_list_is_a_prefix_of_its_log() {
+        let l = Key(2);
+        let mut store = Store::new(0, std::iter::empty());
+        store.append(l, Stamp(1), 10);
+        store.append(l, Stamp(1), 11);
+        store.append(l, Stamp(4), 12);
+        let seen = |store: &Store, snapshot| match store.value(l, snapshot) {
+            Value::List(piece) => store.elements(l, piece.len).to_vec(),
+            _ => Vec::new(),
+        };
+        assert_eq!(seen(&store, Stamp(0)), []);
+        assert_eq!(seen(&store, Stamp(3)), [10, 11]);
+        assert_eq!(seen(&store, Stamp(4)), [10, 11, 12]);
+    }
+
+    #[test]
+    fn a_change_matters_if_a_version_before_or_after_it_satisfies_the_filter() {
+        let x = Key(0);
+        let mut store = Store::new(1, [(x, Value::Int(1))].into_iter());
+        store.install(x, Stamp(5), Value::Int(2));
+        let is = |wanted: i64| move |value| value == Value::Int(wanted);
+        assert!(store.changed_where(x, Stamp(4), is(1)));
+        assert!(store.changed_where(x, Stamp(4), is(2)));
+        assert!(!store.changed_where(x, Stamp(4), is(3)));
+        assert!(!store.changed_where(x, Stamp(5), is(2)), "nothing changed since");
+    }
+
+    #[test]
+    fn keys_of_both_regions_come_in_order() {
+        let mut store = Store::new(1, [(Key(1), Value::Int(1))].into_iter());
+        store.install(Key(LIST_KEYS_MAX), Stamp(1), Value::Int(2));
+        let present = |from, to| {
+            let keys = store.keys(from, to);
+            keys.filter(|&key| store.value(key, Stamp::LATEST) != Value::Absent).collect::<Vec<_>>()
+        };
+        assert_eq!(present(None, None), [Key(1), Key(LIST_KEYS_MAX)]);
+        assert_eq!(present(Some(Key(1)), Some(Key(2))), [Key(1)]);
+        assert_eq!(present(Some(Key(2)), None), [Key(LIST_KEYS_MAX)]);
+        assert_eq!(present(Some(Key(LIST_KEYS_MAX)), Some(Key(LIST_KEYS_MAX + 1))), [Key(LIST_KEYS_MAX)]);
+    }
+}

@@ -1,0 +1,125 @@
+//! Small simulated histories against the exhaustive oracle: healthy ones keep what the database promises,
+//! planted bugs break exactly what they are said to break.
+
+use checker::{Level, Options, Verdict, implications, oracle::oracle};
+use history::{Builder, History};
+use std::collections::HashSet;
+use workload::{Bug, Config, Fields, Plant, Settings, Simulation, Strength, Summary, Workload};
+
+fn run(config: &Config) -> (History, Summary) {
+    let mut builder = Builder::new();
+    let simulation = Simulation::new(config.clone()).expect("valid settings");
+    let summary = simulation.run(Fields::default(), &mut builder).expect("recorded");
+    (builder.finish().expect("a history"), summary)
+}
+
+fn level(name: &str) -> Level {
+    Level::parse(name).expect("a level of the table")
+}
+
+/// Settings small enough for trying everything.
+fn tiny(workload: Workload, seed: u64) -> Settings {
+    Settings {
+        seed,
+        sessions: 3,
+        keys: 4,
+        ops: 2,
+        values: 3,
+        range_max: 3,
+        iterate_max: 2,
+        hits_max: 3,
+        appends_per_key: 6,
+        ..workload.settings()
+    }
+}
+
+/// `None` if the oracle does not decide.
+fn accepts(history: &History, level: Level, skew: i64) -> Option<bool> {
+    let options = Options { clock_skew: skew, ..Options::default() };
+    match oracle(history, level, &options) {
+        Ok(Verdict::Accepted(_)) => Some(true),
+        Ok(Verdict::Violated(_)) => Some(false),
+        Ok(Verdict::Undecided(_)) | Err(_) => None,
+    }
+}
+
+/// All levels that imply one of `weakest`.
+fn implying(weakest: &[&str], with_predicates: bool) -> HashSet<Level> {
+    let mut broken: HashSet<Level> = weakest.iter().map(|name| level(name)).collect();
+    let all = implications();
+    loop {
+        let before = broken.len();
+        for implication in &all {
+            let counts = !(implication.without_predicates && with_predicates);
+            if counts && broken.contains(&implication.weaker) {
+                broken.insert(implication.stronger);
+            }
+        }
+        if broken.len() == before {
+            return broken;
+        }
+    }
+}
+
+#[test]
+fn healthy_histories_keep_the_promise_and_more() {
+    let mut decided = 0;
+    for strength in Strength::ALL {
+        let kept: &[&str] = match strength {
+            Strength::ReadCommitted => &["read-committed", "strong-read-committed"],
+            Strength::SnapshotIsolation => {
+                &["snapshot-isolation", "strong-session-snapshot-isolation", "strong-snapshot-isolation"]
+            }
+            Strength::Serializable | Strength::Strict => {
+                &["serializable", "strong-session-serializable", "strict-serializable"]
+            }
+        };
+        for workload in Workload::ALL {
+            for seed in 0..30 {
+                let mut config = Config::new(tiny(workload, seed), strength, 8);
+                config.abort_rate = 0.1;
+                config.unknown_rate = 0.2;
+                config.clock_skew = 500;
+                let (history, _) = run(&config);
+                for name in kept {
+                    let verdict = accepts(&history, level(name), config.clock_skew);
+                    assert_ne!(
+                        verdict,
+                        Some(false),
+                        "{strength:?} {workload:?} seed {seed} at {name}: {config:?}"
+                    );
+                    decided += usize::from(verdict.is_some());
+                }
+            }
+        }
+    }
+    assert!(decided > 1000, "the oracle decided only {decided}");
+}
+
+#[test]
+fn planted_bugs_break_what_they_say_and_nothing_weaker() {
+    for bug in Bug::all() {
+        let mut decided = 0;
+        for workload in Workload::ALL {
+            for seed in 0..5 {
+                let mut config = Config::new(tiny(workload, seed), Strength::Serializable, 8);
+                config.clock_skew = 300;
+                config.bugs.push((bug, Plant::Exactly(1)));
+                let (history, summary) = run(&config);
+                assert_eq!(summary.planted.len(), 1);
+                let broken = implying(bug.breaks(), bug == Bug::Phantom);
+                for level in Level::all() {
+                    let verdict = accepts(&history, level, config.clock_skew);
+                    let Some(accepted) = verdict else { continue };
+                    decided += 1;
+                    assert_eq!(
+                        accepted,
+                        !broken.contains(&level),
+                        "{bug:?} in {workload:?} seed {seed} at {level}"
+                    );
+                }
+            }
+        }
+        assert!(decided >= 5 * 9 * 6, "{bug:?}: the oracle decided only {decided}");
+    }
+}
