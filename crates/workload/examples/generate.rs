@@ -35,18 +35,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let format = Format::from_file_name(out).ok_or("the name of OUT says no format; e.g. out.jsonl")?;
     let in_parts = matches!(format.row().output, Output::Parts(_));
     let mut writing = Writing::create(Path::new(out))?;
-    let mut index = 0;
+    let mut part = Part { last: false, ..Part::WHOLE };
     let mut recorder = Recorder::new(Fields::default());
     let mut builder = history::Builder::new();
     recorder.header(simulation.config(), &mut builder);
     while let Some(executed) = simulation.next_transaction() {
         recorder.transaction(executed, &mut builder)?;
         if in_parts && builder.len() == STRETCH {
-            writing.part(&builder.take_part()?, format, Part { index, last: false })?;
-            index += 1;
+            let history = builder.take_part()?;
+            writing.part(&history, format, part)?;
+            part.index += 1;
+            part.transactions_before += history.len() as u64;
+            part.operations_before += history.op_count() as u64;
         }
     }
-    writing.part(&builder.take_part()?, format, Part { index, last: true })?;
+    writing.part(&builder.take_part()?, format, Part { last: true, ..part })?;
     writing.finish()?;
     let seconds = started.elapsed().as_secs_f64();
     let summary = simulation.summary();
