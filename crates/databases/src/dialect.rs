@@ -260,7 +260,7 @@ pub(crate) fn decode_elements(text: &str) -> Result<Vec<Value>, Failure> {
     Ok(elements.into_iter().map(from_json).collect())
 }
 
-fn from_json(value: serde_json::Value) -> Value {
+pub(crate) fn from_json(value: serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::Null,
         serde_json::Value::Bool(value) => Value::Bool(value),
@@ -269,7 +269,10 @@ fn from_json(value: serde_json::Value) -> Value {
             None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
         },
         serde_json::Value::String(text) => Value::Text(text),
-        other => Value::Text(other.to_string()),
+        serde_json::Value::Array(elements) => Value::List(elements.into_iter().map(from_json).collect()),
+        serde_json::Value::Object(cells) => {
+            Value::Row(cells.into_iter().map(|(name, value)| (name, from_json(value))).collect())
+        }
     }
 }
 

@@ -30,10 +30,21 @@ pub trait Database: Send + Sync {
     }
 }
 
+/// What a transaction intends to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Only to read.
+    ReadOnly,
+    /// Perhaps to write, too.
+    #[default]
+    ReadWrite,
+}
+
 /// A connection.
 pub trait Session: Send {
-    /// Begins a transaction.
-    fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure>;
+    /// Begins a transaction. `access` is what the client intends; databases that begin both kinds alike
+    /// may ignore it.
+    fn begin(&mut self, isolation: &Isolation, access: Access) -> Result<(), Failure>;
 
     /// Issues one operation inside the transaction.
     fn execute(&mut self, request: &Request) -> Result<Response, Failure>;

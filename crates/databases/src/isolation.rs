@@ -43,3 +43,9 @@ pub(crate) const MARIADB: [Isolation; 4] = [
 /// MariaDB with `innodb_snapshot_isolation=ON`.
 pub(crate) const MARIADB_SNAPSHOT: [Isolation; 4] =
     [MARIADB[0], MARIADB[1], row("repeatable-read", MARIADB[2].ask, "snapshot-isolation"), MARIADB[3]];
+
+/// fjall's optimistic transactions are documented as serializable.
+pub(crate) const FJALL: [Isolation; 1] = [row("serializable", "write_tx", "serializable")];
+
+/// redb has one writer at a time; readers see the last commit before they began.
+pub(crate) const REDB: [Isolation; 1] = [row("serializable", "begin_write", "serializable")];

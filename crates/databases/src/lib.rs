@@ -12,24 +12,29 @@
 
 mod dialect;
 mod driver;
+mod fjall;
 mod intern;
 mod isolation;
 mod line;
 mod mariadb;
 mod postgres;
 mod record;
+mod redb;
 mod request;
 mod run;
 mod server;
 mod sql;
 mod sqlite;
+mod store;
 mod target;
 
-pub use driver::{Database, Failure, Fault, Session, Stamp};
+pub use driver::{Access, Database, Failure, Fault, Session, Stamp};
+pub use fjall::{Fjall, Probe};
 pub use isolation::Isolation;
 pub use mariadb::MariaDb;
 pub use postgres::Postgres;
 pub use record::{Detail, Header, Listener, OpRecord, RecordError, Recorder, Sinks, Tracer, TxnRecord};
+pub use redb::Redb;
 pub use request::{
     Column, Condition, KeyRange, Kind, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Schema, Value,
 };

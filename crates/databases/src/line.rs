@@ -11,9 +11,7 @@ pub(crate) fn header(header: &Header) -> String {
     let mut fields = Map::new();
     fields.insert("history".into(), 1.into());
     if !header.initial.is_empty() {
-        let initial: Map<String, Json> =
-            header.initial.iter().map(|(key, value)| (key.to_string(), value_json(value))).collect();
-        fields.insert("initial".into(), Json::Object(initial));
+        fields.insert("initial".into(), initial(&header.initial));
     }
     if let Some(level) = &header.level {
         fields.insert("level".into(), level.as_str().into());
@@ -22,6 +20,21 @@ pub(crate) fn header(header: &Header) -> String {
         fields.insert(name.clone(), note.as_str().into());
     }
     format!("{}\n", Json::Object(fields))
+}
+
+/// Rows where a key is an integer, which the name of an object's field cannot be.
+fn initial(rows: &[(Name, Value)]) -> Json {
+    let names: Option<Map<String, Json>> = rows
+        .iter()
+        .map(|(key, value)| match key {
+            Name::Str(text) if text.parse::<i64>().is_err() => Some((text.clone(), value_json(value))),
+            _ => None,
+        })
+        .collect();
+    match names {
+        Some(names) => Json::Object(names),
+        None => rows.iter().map(|(key, value)| json!([name_json(key), value_json(value)])).collect(),
+    }
 }
 
 /// A transaction's line, with its end.
@@ -175,7 +188,7 @@ fn name_json(name: &Name) -> Json {
     }
 }
 
-fn value_json(value: &Value) -> Json {
+pub(crate) fn value_json(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(value) => (*value).into(),

@@ -12,7 +12,7 @@
 //!
 //! A connection that is lost before COMMIT was sent leaves no effect: the server rolls back.
 
-use crate::driver::{Database, Failure, Fault, Session};
+use crate::driver::{Access, Database, Failure, Fault, Session};
 use crate::isolation::Isolation;
 use crate::record::{RecordError, Recorder, Tracer};
 use crate::request::{Request, Response, Schema, Value};
@@ -37,6 +37,10 @@ pub trait Plan: Sync {
 pub trait Client: Send {
     /// Goes on to the next transaction; `false` if there is none left.
     fn next_transaction(&mut self) -> bool;
+    /// What this transaction intends.
+    fn access(&self) -> Access {
+        Access::ReadWrite
+    }
     /// The next step, given the answer to the last one of this transaction.
     fn step(&mut self, last: Option<&Response>) -> Step;
 }
@@ -371,7 +375,7 @@ impl Worker<'_> {
 
     /// Begins and issues the plan's operations, up to its decision.
     fn operations(&mut self, session: &mut dyn Session, client: &mut dyn Client) -> Result<Step, Failure> {
-        session.begin(&self.isolation)?;
+        session.begin(&self.isolation, client.access())?;
         let mut last: Option<Response> = None;
         loop {
             let mut request = match client.step(last.as_ref()) {

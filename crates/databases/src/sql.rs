@@ -1,7 +1,7 @@
 //! A session of any SQL database: requests become statements, answers become responses.
 
 use crate::dialect::{Answer, Dialect, Statement};
-use crate::driver::{Failure, Session, Stamp};
+use crate::driver::{Access, Failure, Session, Stamp};
 use crate::isolation::Isolation;
 use crate::request::{Request, Response, Schema, Value};
 use history::Name;
@@ -37,7 +37,8 @@ impl<C: Connection> SqlSession<C> {
 }
 
 impl<C: Connection> Session for SqlSession<C> {
-    fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure> {
+    /// Servers are not told: most programs never announce that they only read.
+    fn begin(&mut self, isolation: &Isolation, _access: Access) -> Result<(), Failure> {
         self.connection.begin(isolation)
     }
 
@@ -75,7 +76,7 @@ pub(crate) fn fill(
     initial: &[(Name, Value)],
 ) -> Result<(), Failure> {
     for rows in initial.chunks(500) {
-        session.begin(isolation)?;
+        session.begin(isolation, Access::ReadWrite)?;
         for (key, value) in rows {
             session.execute(&Request::Write { key: key.clone(), value: value.clone() })?;
         }

@@ -1,8 +1,8 @@
 //! Targets as people write them: `sqlite:`, `postgres:temp?fsync=off`, `mysql://root@localhost/test`.
 
 use crate::driver::{Database, Failure};
-use crate::{MariaDb, Postgres, Sqlite};
-use std::path::PathBuf;
+use crate::{Fjall, MariaDb, Postgres, Probe, Redb, Sqlite};
+use std::path::{Path, PathBuf};
 
 /// A way to write a target, for help texts and error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,10 @@ pub const TARGETS: &[TargetForm] = &[
     form("postgres:temp", "a throw-away PostgreSQL server; ?bin=DIR&SETTING=VALUE&…"),
     form("postgres://USER@HOST/DATABASE", "a running PostgreSQL server"),
     form("mariadb:temp", "a throw-away MariaDB server; ?bin=DIR&SETTING=VALUE&…"),
+    form("fjall:", "fjall in a temporary folder; fjall:?probe=size reads by way of size_of first"),
+    form("fjall:PATH", "a folder of fjall"),
+    form("redb:", "redb in a temporary folder"),
+    form("redb:PATH", "a redb file"),
     form("mysql://USER@HOST/DATABASE", "a running MariaDB or MySQL server"),
 ];
 
@@ -33,6 +37,9 @@ pub fn open(target: &str) -> Result<Box<dyn Database>, Failure> {
     match scheme {
         "sqlite" if rest.is_empty() => Ok(Box::new(Sqlite::temporary()?)),
         "sqlite" => Ok(Box::new(Sqlite::at(rest))),
+        "redb" if rest.is_empty() => Ok(Box::new(Redb::temporary()?)),
+        "redb" => Ok(Box::new(Redb::at(Path::new(rest))?)),
+        "fjall" => open_fjall(target, rest),
         "postgres" | "postgresql" if rest.starts_with("//") => Ok(Box::new(Postgres::at(target)?)),
         "mysql" | "mariadb" if rest.starts_with("//") => Ok(Box::new(MariaDb::at(target)?)),
         "postgres" | "postgresql" => {
@@ -45,6 +52,21 @@ pub fn open(target: &str) -> Result<Box<dyn Database>, Failure> {
         }
         _ => Err(unknown(target)),
     }
+}
+
+fn open_fjall(target: &str, rest: &str) -> Result<Box<dyn Database>, Failure> {
+    let (path, probe) = match rest.split_once('?') {
+        None => (rest, Probe::Value),
+        Some((path, "probe=value")) => (path, Probe::Value),
+        Some((path, "probe=size")) => (path, Probe::Size),
+        Some((_, option)) => {
+            let message = format!("{target:?}: {option:?} is not probe=value or probe=size");
+            return Err(Failure::mistake(message));
+        }
+    };
+    let database =
+        if path.is_empty() { Fjall::temporary(probe)? } else { Fjall::at(Path::new(path), probe)? };
+    Ok(Box::new(database))
 }
 
 fn unknown(target: &str) -> Failure {

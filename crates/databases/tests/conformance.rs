@@ -14,6 +14,22 @@ fn sqlite_answers_as_a_map_would() {
 }
 
 #[test]
+fn fjall_answers_as_a_map_would() {
+    for target in ["fjall:", "fjall:?probe=size"] {
+        let database = databases::open(target).unwrap();
+        model::conforms(&*database, 400);
+        model::rolls_back(&*database);
+    }
+}
+
+#[test]
+fn redb_answers_as_a_map_would() {
+    let database = databases::open("redb:").unwrap();
+    model::conforms(&*database, 100);
+    model::rolls_back(&*database);
+}
+
+#[test]
 fn postgres_answers_as_a_map_would() {
     let Some(database) = support::postgres(&[("fsync", "off")]) else { return };
     model::conforms(&database, 400);

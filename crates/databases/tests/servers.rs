@@ -5,7 +5,8 @@
 mod support;
 
 use databases::{
-    Database, Fault, Header, Isolation, KeyRange, Plan, Recorder, Request, Response, RunOptions, Summary, run,
+    Access, Database, Fault, Header, Isolation, KeyRange, Plan, Recorder, Request, Response, RunOptions,
+    Summary, run,
 };
 use history::{History, Status};
 use std::io::{BufRead, BufReader};
@@ -28,7 +29,7 @@ fn record(database: &dyn Database, plan: &dyn Plan, options: &RunOptions) -> (Hi
 
 fn total(database: &dyn Database, plan: &dyn Plan) -> i64 {
     let mut session = database.connect(&plan.schema()).unwrap();
-    session.begin(database.isolations().last().unwrap()).unwrap();
+    session.begin(database.isolations().last().unwrap(), Access::ReadWrite).unwrap();
     match session.execute(&Request::Scan { range: KeyRange::default() }).unwrap() {
         Response::Rows { rows, .. } => rows.iter().filter_map(|(_, value)| value.as_int()).sum(),
         other => panic!("a scan answered {other:?}"),

@@ -2,7 +2,7 @@
 
 use super::Random;
 use databases::{
-    Condition, Database, KeyRange, Kind, Request, Response, SCALAR_COLUMN, Schema, Session, Value,
+    Access, Condition, Database, KeyRange, Kind, Request, Response, SCALAR_COLUMN, Schema, Session, Value,
 };
 use history::{Comparison, Lock, Name};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn shape(database: &dyn Database, schema: &Schema, steps: usize, seed: u64) {
     let isolation = database.isolations().last().unwrap();
     let mut step = 0;
     while step < steps {
-        session.begin(isolation).unwrap();
+        session.begin(isolation, Access::ReadWrite).unwrap();
         let before = model.clone();
         for _ in 0..=random.below(6) {
             let request = request(schema, &mut random, &model);
@@ -53,7 +53,7 @@ fn shape(database: &dyn Database, schema: &Schema, steps: usize, seed: u64) {
 }
 
 fn session_scan(session: &mut dyn Session, database: &dyn Database) -> Vec<(Name, Value)> {
-    session.begin(database.isolations().last().unwrap()).unwrap();
+    session.begin(database.isolations().last().unwrap(), Access::ReadWrite).unwrap();
     let answer = session.execute(&Request::Scan { range: KeyRange::default() }).unwrap();
     session.commit().unwrap();
     match answer {
@@ -240,11 +240,11 @@ pub fn rolls_back(database: &dyn Database) {
     database.create(&schema, &[(1.into(), Value::Int(10))]).unwrap();
     let isolation = database.isolations().last().unwrap();
     let mut session = database.connect(&schema).unwrap();
-    session.begin(isolation).unwrap();
+    session.begin(isolation, Access::ReadWrite).unwrap();
     session.execute(&Request::write(1, 11)).unwrap();
     session.rollback().unwrap();
     session.rollback().expect("a second rollback does nothing");
-    session.begin(isolation).unwrap();
+    session.begin(isolation, Access::ReadWrite).unwrap();
     session.execute(&Request::write(1, 12)).unwrap();
     drop(session);
     let mut session = database.connect(&schema).unwrap();
