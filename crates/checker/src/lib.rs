@@ -9,12 +9,21 @@
 //!
 //! This crate does not print, read files or know a database by name.
 
+mod constrain;
+mod core;
 mod levels;
+mod lists;
+mod observe;
 pub mod oracle;
+mod pipeline;
+mod refine;
+mod restrict;
+mod schedule;
 mod survey;
 mod verdict;
 
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};
+pub use pipeline::check;
 pub use survey::{Survey, survey};
 pub use verdict::{
     Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,

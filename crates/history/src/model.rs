@@ -400,6 +400,12 @@ impl History {
         }
     }
 
+    /// The transaction that an operation belongs to.
+    pub fn owner(&self, op: OpId) -> TxnId {
+        // The last transaction whose operations begin at or before it; empty ones begin there too.
+        TxnId::new(self.first_op.partition_point(|&first| first <= op.0) - 1)
+    }
+
     /// The client's clock around one operation, where it was recorded.
     pub fn operation_at(&self, id: OpId) -> Option<Span> {
         self.at.binary_search_by_key(&id, |(op, _)| *op).ok().map(|place| self.at[place].1)

@@ -1,0 +1,608 @@
+//! What each read can have seen.
+//!
+//! *What*: turns a history into a [`Problem`]: the transactions that can have taken effect, the last
+//! version each of them wrote to a key, and for every read from outside the versions that carry the
+//! value it returned. Nothing here depends on the level, except that two different outside reads of one
+//! key in one transaction are refused: snapshot isolation and everything above forbid them.
+//!
+//! *Steps*: (1) walk the operations of each transaction, settle reads of its own writes on the spot, keep
+//! the first outside read and the last write of every key; (2) sort the versions of each key by value;
+//! (3) look every read up: no version — a violation that needs no order; one — a known edge; several — an
+//! open question; (4) settle transactions of unknown outcome: those whose versions nobody can have seen
+//! are out, those that somebody must have seen are in, the others are open questions.
+//!
+//! *Cost*: O(operations), plus a sort within each key. *Source*: boomslang.txt §4.2 and §A.2 (read
+//! lineage); veristrong.txt §3 (duplicate values).
+
+use crate::lists::{self, ListRead};
+use crate::verdict::Ryow;
+use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId, ValueRef};
+
+/// No transaction, no version, no read.
+pub(crate) const NONE: u32 = u32::MAX;
+/// The version that was there before the first transaction.
+pub(crate) const INITIAL: u32 = u32::MAX - 1;
+
+/// A transaction that can have taken effect, numbered from 0 without gaps in the order of the file.
+pub(crate) type Txn = u32;
+
+/// Whether a transaction took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// In every explanation.
+    In,
+    /// In some explanations, perhaps.
+    Maybe,
+    /// In none that needs it: nobody can have seen it.
+    Out,
+}
+
+/// The last thing a transaction wrote to a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version {
+    pub(crate) key: u32,
+    pub(crate) txn: Txn,
+    /// The value; `UNKNOWN` on a key that is only appended to, where the order makes the value.
+    pub(crate) value: ValueId,
+}
+
+/// A read from outside and what it can have seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    pub(crate) key: u32,
+    pub(crate) txn: Txn,
+    /// The version (or [`INITIAL`]) if there is one; else where the candidates begin in `by_value`.
+    pub(crate) source: u32,
+    /// How many candidates there are in `by_value`; 0: `source` is the version itself.
+    pub(crate) candidates: u32,
+    pub(crate) op: OpId,
+}
+
+impl Read {
+    #[inline]
+    pub(crate) fn is_known(&self) -> bool {
+        self.candidates == 0
+    }
+}
+
+/// The history as the checker sees it.
+#[derive(Debug, Default)]
+pub(crate) struct Problem {
+    pub(crate) txns: Vec<TxnId>,
+    pub(crate) standing: Vec<Standing>,
+    /// The transaction before it in its session that certainly took effect.
+    pub(crate) previous: Vec<Txn>,
+    /// Where each transaction's versions and reads begin; one entry more than transactions.
+    pub(crate) first_version: Vec<u32>,
+    pub(crate) versions: Vec<Version>,
+    pub(crate) first_read: Vec<u32>,
+    pub(crate) reads: Vec<Read>,
+    /// Versions of each key, ascending by value; `key_start` delimits keys.
+    pub(crate) key_start: Vec<u32>,
+    pub(crate) by_value: Vec<(ValueId, u32)>,
+    /// Initial values, `ABSENT` where nothing was there.
+    pub(crate) initial: Vec<ValueId>,
+    /// Version orders that lists show: the first is overwritten by the second, directly or not.
+    pub(crate) chains: Vec<(u32, u32)>,
+}
+
+/// A contradiction that needs no order to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Contradiction {
+    /// A read that contradicts its transaction's own write.
+    Internal { op: OpId },
+    /// Two outside reads of one key in one transaction differ.
+    NonRepeatable { first: OpId, second: OpId },
+    /// No version carries the value.
+    NoSource { op: OpId },
+    /// A list that no order of whole transactions' appends makes.
+    BrokenList { op: OpId },
+    /// Two lists of which neither is the beginning of the other.
+    IncompatibleLists { first: OpId, second: OpId },
+}
+
+/// Why there is no problem to solve.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    /// It is violated already.
+    Contradiction(Contradiction),
+    /// It holds an operation that this stage does not know.
+    Unsupported(String),
+}
+
+impl Problem {
+    pub(crate) fn len(&self) -> usize {
+        self.txns.len()
+    }
+
+    pub(crate) fn keys(&self) -> usize {
+        self.initial.len()
+    }
+
+    #[inline]
+    pub(crate) fn versions_of(&self, txn: Txn) -> &[Version] {
+        &self.versions
+            [self.first_version[txn as usize] as usize..self.first_version[txn as usize + 1] as usize]
+    }
+
+    /// The version ids of a transaction.
+    #[inline]
+    pub(crate) fn version_ids(&self, txn: Txn) -> std::ops::Range<u32> {
+        self.first_version[txn as usize]..self.first_version[txn as usize + 1]
+    }
+
+    #[inline]
+    pub(crate) fn reads_of(&self, txn: Txn) -> &[Read] {
+        &self.reads[self.read_ids(txn)]
+    }
+
+    #[inline]
+    pub(crate) fn read_ids(&self, txn: Txn) -> std::ops::Range<usize> {
+        self.first_read[txn as usize] as usize..self.first_read[txn as usize + 1] as usize
+    }
+
+    /// All versions of a key with their values.
+    #[inline]
+    pub(crate) fn versions_of_key(&self, key: u32) -> &[(ValueId, u32)] {
+        &self.by_value[self.key_start[key as usize] as usize..self.key_start[key as usize + 1] as usize]
+    }
+
+    /// The version of a key that a transaction wrote.
+    pub(crate) fn version_by(&self, txn: Txn, key: u32) -> Option<u32> {
+        self.version_ids(txn).find(|&version| self.versions[version as usize].key == key)
+    }
+
+    /// The value that an ambiguous read returned.
+    #[inline]
+    pub(crate) fn value_of(&self, read: &Read) -> ValueId {
+        debug_assert!(!read.is_known());
+        self.by_value[read.source as usize].0
+    }
+
+    /// The candidates of an ambiguous read: versions with its value that are not its own transaction's,
+    /// and [`INITIAL`] if that has the value.
+    pub(crate) fn candidates(&self, read: &Read) -> impl Iterator<Item = u32> + '_ {
+        let piece = &self.by_value[read.source as usize..(read.source + read.candidates) as usize];
+        let (txn, key, value) = (read.txn, read.key, piece[0].0);
+        let initial = (self.initial[key as usize] == value).then_some(INITIAL);
+        let others = piece.iter().map(|&(_, version)| version).filter(move |&version| {
+            let version = &self.versions[version as usize];
+            version.txn != txn && self.standing[version.txn as usize] != Standing::Out
+        });
+        initial.into_iter().chain(others)
+    }
+}
+
+/// `[]` and absent are one thing: what appends start from.
+pub(crate) fn normal(history: &History, value: ValueId) -> ValueId {
+    if value.as_inline().is_some() || value == ValueId::ABSENT || !value.is_known() {
+        return value;
+    }
+    match history.values().get(value) {
+        ValueRef::List([]) => ValueId::ABSENT,
+        _ => value,
+    }
+}
+
+/// Makes the problem of a history.
+pub(crate) fn observe(history: &History, ryow: Ryow) -> Result<Problem, Refusal> {
+    let mut walk = Walk::new(history, ryow);
+    walk.transactions()?;
+    let Walk { mut problem, raw_reads, appends, list_reads, .. } = walk;
+    sort_versions(&mut problem);
+    resolve(&mut problem, &raw_reads).map_err(Refusal::Contradiction)?;
+    drop(raw_reads);
+    if !appends.is_empty() {
+        lists::resolve(history, &mut problem, &appends, &list_reads)?;
+    }
+    settle_unknown(&mut problem).map_err(Refusal::Contradiction)?;
+    Ok(problem)
+}
+
+/// A read before it is looked up.
+struct RawRead {
+    key: u32,
+    /// `UNKNOWN` for a list, which is looked up by its elements.
+    value: ValueId,
+    op: OpId,
+}
+
+/// What a transaction did to a key so far.
+struct Touch {
+    key: u32,
+    /// The outside read's value; `UNKNOWN` if there is none.
+    seen: ValueId,
+    seen_op: OpId,
+    /// The own write's value; `UNKNOWN` if there is none.
+    own: ValueId,
+    /// On a list key: how many elements it appended, and its outside read in `list_reads`.
+    appended: u32,
+    list_read: u32,
+}
+
+struct Walk<'h> {
+    history: &'h History,
+    ryow: Ryow,
+    problem: Problem,
+    raw_reads: Vec<RawRead>,
+    appends: Vec<lists::Append>,
+    list_reads: Vec<ListRead>,
+    list_keys: Vec<bool>,
+    /// Which transaction touched a key last, and where in `touches`.
+    stamp: Vec<u32>,
+    slot: Vec<u32>,
+    touches: Vec<Touch>,
+}
+
+impl<'h> Walk<'h> {
+    fn new(history: &'h History, ryow: Ryow) -> Self {
+        let keys = history.keys().len();
+        let initial = {
+            let mut initial = vec![ValueId::ABSENT; keys];
+            for row in history.initial() {
+                initial[row.key.index()] = normal(history, row.value);
+            }
+            initial
+        };
+        Self {
+            history,
+            ryow,
+            problem: Problem { initial, ..Problem::default() },
+            raw_reads: Vec::new(),
+            appends: Vec::new(),
+            list_reads: Vec::new(),
+            list_keys: vec![false; keys],
+            stamp: vec![NONE; keys],
+            slot: vec![0; keys],
+            touches: Vec::new(),
+        }
+    }
+
+    fn transactions(&mut self) -> Result<(), Refusal> {
+        self.find_list_keys()?;
+        let mut last_of_session = vec![NONE; self.history.sessions().len()];
+        for transaction in self.history.transactions() {
+            let standing = match transaction.status() {
+                Status::Committed => Standing::In,
+                Status::Unknown => Standing::Maybe,
+                Status::Aborted => continue,
+            };
+            let txn = self.problem.txns.len() as Txn;
+            let last = &mut last_of_session[transaction.session().index()];
+            self.problem.txns.push(transaction.id());
+            self.problem.standing.push(standing);
+            self.problem.previous.push(*last);
+            if standing == Standing::In {
+                *last = txn;
+            }
+            self.problem.first_version.push(self.problem.versions.len() as u32);
+            self.problem.first_read.push(self.raw_reads.len() as u32);
+            self.touches.clear();
+            for (op, operation) in transaction.ops() {
+                self.operation(txn, op, operation).or_else(|refusal| match (standing, &refusal) {
+                    // A transaction of unknown outcome that contradicts itself did not take effect.
+                    (Standing::Maybe, Refusal::Contradiction(_)) => {
+                        self.problem.standing[txn as usize] = Standing::Out;
+                        Ok(())
+                    }
+                    _ => Err(refusal),
+                })?;
+            }
+            self.finish(txn);
+        }
+        self.problem.first_version.push(self.problem.versions.len() as u32);
+        self.problem.first_read.push(self.raw_reads.len() as u32);
+        Ok(())
+    }
+
+    /// Keys that are appended to. Those that are also overwritten are not for this stage.
+    fn find_list_keys(&mut self) -> Result<(), Refusal> {
+        let effective =
+            || self.history.transactions().filter(|transaction| transaction.status() != Status::Aborted);
+        let mut any = false;
+        for (_, operation) in effective().flat_map(|transaction| transaction.ops()) {
+            if let Operation::Append { key, .. } = operation {
+                if lists::elements(self.history, self.problem.initial[key.index()]).is_none() {
+                    let key = self.history.keys().get(key);
+                    return Err(Refusal::Unsupported(format!(
+                        "key {key} starts as a scalar and is appended to"
+                    )));
+                }
+                self.list_keys[key.index()] = true;
+                any = true;
+            }
+        }
+        if !any {
+            return Ok(());
+        }
+        for (_, operation) in effective().flat_map(|transaction| transaction.ops()) {
+            if let Operation::Write { key, .. } | Operation::Delete { key } = operation
+                && self.list_keys[key.index()]
+            {
+                let key = self.history.keys().get(key);
+                return Err(Refusal::Unsupported(format!("key {key} is both appended to and overwritten")));
+            }
+        }
+        Ok(())
+    }
+
+    fn operation(&mut self, txn: Txn, op: OpId, operation: Operation<'_>) -> Result<(), Refusal> {
+        match operation {
+            Operation::Read { value, .. } if !value.is_known() => Ok(()),
+            Operation::Read { key, value, .. } => {
+                let value = normal(self.history, value);
+                self.read(txn, op, key, value).map_err(Refusal::Contradiction)
+            }
+            Operation::Write { key, value } => {
+                let value = normal(self.history, value);
+                self.write(txn, key, value);
+                Ok(())
+            }
+            Operation::Delete { key } => {
+                self.write(txn, key, ValueId::ABSENT);
+                Ok(())
+            }
+            Operation::Append { key, value } => {
+                self.append(txn, key, value);
+                Ok(())
+            }
+            other => Err(Refusal::Unsupported(format!("operation `{}`", other.name()))),
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, txn: Txn, key: KeyId) -> &mut Touch {
+        let place = key.index();
+        if self.stamp[place] != txn {
+            self.stamp[place] = txn;
+            self.slot[place] = self.touches.len() as u32;
+            self.touches.push(Touch {
+                key: key.0,
+                seen: ValueId::UNKNOWN,
+                seen_op: OpId(NONE),
+                own: ValueId::UNKNOWN,
+                appended: 0,
+                list_read: NONE,
+            });
+        }
+        let slot = self.slot[place];
+        &mut self.touches[slot as usize]
+    }
+
+    fn write(&mut self, txn: Txn, key: KeyId, value: ValueId) {
+        self.touch(txn, key).own = value;
+    }
+
+    fn append(&mut self, txn: Txn, key: KeyId, value: ValueId) {
+        self.touch(txn, key).appended += 1;
+        self.appends.push(lists::Append { key: key.0, txn, element: value });
+    }
+
+    fn read(&mut self, txn: Txn, op: OpId, key: KeyId, value: ValueId) -> Result<(), Contradiction> {
+        if self.list_keys[key.index()] {
+            return self.read_list(txn, op, key, value);
+        }
+        let ryow = self.ryow;
+        let touch = self.touch(txn, key);
+        if touch.own.is_known() {
+            match ryow {
+                Ryow::Must if value == touch.own => return Ok(()),
+                Ryow::Must => return Err(Contradiction::Internal { op }),
+                Ryow::May if value == touch.own => return Ok(()),
+                Ryow::May | Ryow::Never => {}
+            }
+        }
+        touch.see(value, op)
+    }
+
+    /// A read of a list: what is left after taking its own appends off the end came from outside.
+    fn read_list(&mut self, txn: Txn, op: OpId, key: KeyId, value: ValueId) -> Result<(), Contradiction> {
+        let Some(elements) = lists::elements(self.history, value) else {
+            return Err(Contradiction::NoSource { op });
+        };
+        let appended = self.touch(txn, key).appended as usize;
+        let own = match self.ryow {
+            Ryow::Never => Vec::new(),
+            Ryow::Must | Ryow::May => lists::own_appends(&self.appends, txn, key.0, appended),
+        };
+        let trim = match elements.len().checked_sub(own.len()) {
+            Some(rest) if elements[rest..] == own[..] => own.len(),
+            _ if self.ryow == Ryow::May => 0,
+            _ => return Err(Contradiction::Internal { op }),
+        };
+        let outside = &elements[..elements.len() - trim];
+        let next = self.list_reads.len() as u32;
+        let list_read = self.touch(txn, key).list_read;
+        if let Some(first) = self.list_reads.get(list_read as usize) {
+            let same = lists::outside(self.history, first) == outside;
+            return if same {
+                Ok(())
+            } else {
+                Err(Contradiction::NonRepeatable { first: first.op, second: op })
+            };
+        }
+        self.touch(txn, key).list_read = next;
+        self.list_reads.push(ListRead { key: key.0, txn, value, trim: trim as u32, op, slot: NONE });
+        Ok(())
+    }
+
+    /// Keeps what the transaction saw from outside and what it left behind.
+    fn finish(&mut self, txn: Txn) {
+        for touch in &self.touches {
+            if touch.seen.is_known() {
+                self.raw_reads.push(RawRead { key: touch.key, value: touch.seen, op: touch.seen_op });
+            }
+            if let Some(read) = self.list_reads.get_mut(touch.list_read as usize) {
+                read.slot = self.raw_reads.len() as u32;
+                self.raw_reads.push(RawRead { key: touch.key, value: ValueId::UNKNOWN, op: read.op });
+            }
+            if touch.own.is_known() || touch.appended > 0 {
+                self.problem.versions.push(Version { key: touch.key, txn, value: touch.own });
+            }
+        }
+    }
+}
+
+impl Touch {
+    fn see(&mut self, value: ValueId, op: OpId) -> Result<(), Contradiction> {
+        if !self.seen.is_known() {
+            self.seen = value;
+            self.seen_op = op;
+        } else if self.seen != value {
+            return Err(Contradiction::NonRepeatable { first: self.seen_op, second: op });
+        }
+        Ok(())
+    }
+}
+
+/// Groups the versions by key, each group ascending by value.
+fn sort_versions(problem: &mut Problem) {
+    let mut start = vec![0u32; problem.keys() + 1];
+    for version in &problem.versions {
+        start[version.key as usize + 1] += 1;
+    }
+    for key in 1..start.len() {
+        start[key] += start[key - 1];
+    }
+    let mut next = start.clone();
+    let mut by_value = vec![(ValueId::ABSENT, 0); problem.versions.len()];
+    for (index, version) in problem.versions.iter().enumerate() {
+        let place = &mut next[version.key as usize];
+        by_value[*place as usize] = (version.value, index as u32);
+        *place += 1;
+    }
+    for key in 0..problem.keys() {
+        let group = &mut by_value[start[key] as usize..start[key + 1] as usize];
+        if !group.is_sorted() {
+            group.sort_unstable();
+        }
+    }
+    problem.key_start = start;
+    problem.by_value = by_value;
+}
+
+/// Looks every read up. A read that nothing explains is a contradiction if its transaction certainly
+/// took effect; else the transaction did not.
+fn resolve(problem: &mut Problem, raw_reads: &[RawRead]) -> Result<(), Contradiction> {
+    let mut reads = Vec::with_capacity(raw_reads.len());
+    for txn in 0..problem.len() {
+        for raw in &raw_reads[problem.first_read[txn] as usize..problem.first_read[txn + 1] as usize] {
+            let (source, candidates) = look_up(problem, txn as Txn, raw);
+            if source == NONE {
+                if problem.standing[txn] == Standing::In {
+                    return Err(Contradiction::NoSource { op: raw.op });
+                }
+                problem.standing[txn] = Standing::Out;
+            }
+            reads.push(Read { key: raw.key, txn: txn as Txn, source, candidates, op: raw.op });
+        }
+    }
+    problem.reads = reads;
+    Ok(())
+}
+
+fn look_up(problem: &Problem, txn: Txn, raw: &RawRead) -> (u32, u32) {
+    if !raw.value.is_known() {
+        return (INITIAL, 0); // a list; see lists::resolve
+    }
+    let group = problem.versions_of_key(raw.key);
+    let first = group.partition_point(|&(value, _)| value < raw.value);
+    let with_value = group[first..].iter().take_while(|&&(value, _)| value == raw.value);
+    let from_initial = problem.initial[raw.key as usize] == raw.value;
+    let mut len = 0;
+    let mut others = 0;
+    let mut other = NONE;
+    for &(_, version) in with_value {
+        len += 1;
+        if problem.versions[version as usize].txn != txn {
+            others += 1;
+            other = version;
+        }
+    }
+    match (others, from_initial) {
+        (0, false) => (NONE, 0),
+        (0, true) => (INITIAL, 0),
+        (1, false) => (other, 0),
+        _ => (problem.key_start[raw.key as usize] + first as u32, len),
+    }
+}
+
+/// Decides which transactions of unknown outcome are in: those that somebody who is in must have seen.
+/// Those that nobody can have seen are out. The rest stay open.
+fn settle_unknown(problem: &mut Problem) -> Result<(), Contradiction> {
+    if problem.standing.iter().all(|&standing| standing == Standing::In) {
+        return Ok(());
+    }
+    drop_out(problem)?;
+    let mut wanted = vec![false; problem.len()];
+    let of = |problem: &Problem, standing| -> Vec<Txn> {
+        (0..problem.len() as Txn).filter(|&txn| problem.standing[txn as usize] == standing).collect()
+    };
+    let mut work = of(problem, Standing::In);
+    while let Some(txn) = work.pop() {
+        for read in problem.reads_of(txn).to_vec() {
+            let must = read.is_known() && problem.standing[txn as usize] == Standing::In;
+            let sources: Vec<u32> =
+                if read.is_known() { vec![read.source] } else { problem.candidates(&read).collect() };
+            for version in sources.into_iter().filter(|&version| version < INITIAL) {
+                let writer = problem.versions[version as usize].txn as usize;
+                if must && problem.standing[writer] == Standing::Maybe {
+                    problem.standing[writer] = Standing::In;
+                    work.push(writer as Txn);
+                } else if !std::mem::replace(&mut wanted[writer], true) {
+                    // What a wanted one may have seen is wanted too.
+                    work.push(writer as Txn);
+                }
+            }
+        }
+    }
+    for txn in of(problem, Standing::Maybe) {
+        if !wanted[txn as usize] {
+            problem.standing[txn as usize] = Standing::Out;
+        }
+    }
+    // An open read may have lost candidates; those that remain are as they were.
+    drop_out(problem)
+}
+
+/// Reads of transactions that are out constrain nothing; ambiguous reads may have become known or
+/// impossible as candidates dropped out. Repeats until nothing changes.
+fn drop_out(problem: &mut Problem) -> Result<(), Contradiction> {
+    loop {
+        let mut changed = false;
+        for index in 0..problem.reads.len() {
+            let read = problem.reads[index];
+            let standing = problem.standing[read.txn as usize];
+            if standing == Standing::Out {
+                continue;
+            }
+            let left: Vec<u32> = if !read.is_known() {
+                problem.candidates(&read).take(2).collect()
+            } else if read.source == INITIAL
+                || problem.standing[problem.versions[read.source as usize].txn as usize] != Standing::Out
+            {
+                continue;
+            } else {
+                Vec::new()
+            };
+            match (left[..].first(), left.len()) {
+                (None, _) if standing == Standing::In => {
+                    return Err(Contradiction::NoSource { op: read.op });
+                }
+                (None, _) => {
+                    problem.standing[read.txn as usize] = Standing::Out;
+                    changed = true;
+                }
+                (Some(&only), 1) => {
+                    problem.reads[index].source = only;
+                    problem.reads[index].candidates = 0;
+                    changed = true;
+                }
+                _ => {}
+            }
+        }
+        if !changed {
+            return Ok(());
+        }
+    }
+}

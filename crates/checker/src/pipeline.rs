@@ -1,0 +1,137 @@
+//! The whole check on one screen.
+//!
+//! ```text
+//!   observe ─▶ constrain ─▶ schedule ─▶ refine ─▶ verdict
+//!      │            │           │          │
+//!      └─ a value   └───────────┴─ cycle   └─ no answer left ─▶ shrink ─▶ explain
+//!         nobody wrote
+//! ```
+
+use crate::constrain::Known;
+use crate::core;
+use crate::levels::{Level, Rule};
+use crate::observe::{self, Problem, Refusal, Standing, Txn};
+use crate::oracle;
+use crate::refine::{self, Refined};
+use crate::schedule::{self, Scheduled};
+use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
+use history::{History, TxnId};
+use std::time::Instant;
+
+/// Decides whether a history is possible under a level.
+pub fn check(history: &History, level: Level, options: &Options) -> Outcome {
+    let mut stats = Stats::default();
+    let verdict = match decide(history, level, options, &mut stats) {
+        Decision::Possible(witness) => Verdict::Accepted(witness),
+        Decision::Impossible(core) => {
+            let started = Instant::now();
+            let evidence = core::evidence(history, level, options, core);
+            stats.record("explain_ms", milliseconds(started));
+            Verdict::Violated(Box::new(evidence))
+        }
+        Decision::Open(why) => Verdict::Undecided(why),
+        Decision::NotHere(why) => by_trying_everything(history, level, options, why),
+    };
+    Outcome { verdict, stats }
+}
+
+/// A verdict before it is explained.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// An order explains everything.
+    Possible(Witness),
+    /// These transactions already have no explanation.
+    Impossible(Vec<TxnId>),
+    /// The budget is used up.
+    Open(Undecided),
+    /// The pipeline does not decide this.
+    NotHere(String),
+}
+
+/// The pipeline proper: no evidence is worked out.
+pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: &mut Stats) -> Decision {
+    if !matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation) {
+        return Decision::NotHere(format!("{} is decided only on tiny histories", level.name()));
+    }
+    // 1. What each read can have seen.
+    let started = Instant::now();
+    let problem = match observe::observe(history, options.ryow) {
+        Ok(problem) => problem,
+        Err(Refusal::Contradiction(contradiction)) => {
+            return Decision::Impossible(core::of_contradiction(history, &contradiction));
+        }
+        Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
+    };
+    stats.record("observe_ms", milliseconds(started));
+    // 2. What every explanation has.
+    let known = Known::new(history, &problem, level, options.clock_skew);
+    // 3. A first order.
+    let started = Instant::now();
+    let scheduled = schedule::schedule(history, &problem, &known);
+    stats.record("schedule_ms", milliseconds(started));
+    let (position, suspects, readers) = match scheduled {
+        Scheduled::Order { position, suspects, readers } => (position, suspects, readers),
+        Scheduled::Stuck(stuck) => {
+            let cycle = core::known_cycle(&problem, &known, &stuck);
+            return Decision::Impossible(cycle.into_iter().map(|txn| problem.txns[txn as usize]).collect());
+        }
+    };
+    stats.record("suspects", suspects.len() as f64);
+    if suspects.is_empty() {
+        return Decision::Possible(witness(&problem, &known, &position, &[]));
+    }
+    // 4. Replay, blame, refine.
+    let started = Instant::now();
+    let (refined, counters) =
+        refine::refine(&problem, &known, &position, &suspects, &readers, &options.budget);
+    stats.record("refine_ms", milliseconds(started));
+    stats.record("questions", counters.variables as f64);
+    stats.record("decisions", counters.decisions as f64);
+    stats.record("conflicts", counters.conflicts as f64);
+    match refined {
+        Refined::Explained { position, effective } => {
+            Decision::Possible(witness(&problem, &known, &position, &effective))
+        }
+        Refined::Impossible(core) => {
+            Decision::Impossible(core.into_iter().map(|txn| problem.txns[txn as usize]).collect())
+        }
+        Refined::GaveUp(why) => Decision::Open(why),
+    }
+}
+
+/// The order of nodes as an order of transactions.
+fn witness(problem: &Problem, known: &Known, position: &[u32], effective: &[Txn]) -> Witness {
+    let mut events: Vec<(u32, Event)> = Vec::with_capacity(problem.len() * known.nodes.points as usize);
+    for txn in 0..problem.len() as Txn {
+        let taken = match problem.standing[txn as usize] {
+            Standing::In => true,
+            Standing::Maybe => effective.binary_search(&txn).is_ok(),
+            Standing::Out => false,
+        };
+        if !taken {
+            continue;
+        }
+        let id = problem.txns[txn as usize];
+        let place = |node: u32| position[node as usize];
+        if known.nodes.points == 1 {
+            events.push((place(known.nodes.begin(txn)), Event::Whole(id)));
+        } else {
+            events.push((place(known.nodes.begin(txn)), Event::Begin(id)));
+            events.push((place(known.nodes.commit(txn)), Event::Commit(id)));
+        }
+    }
+    events.sort_unstable_by_key(|&(place, _)| place);
+    Witness { order: events.into_iter().map(|(_, event)| event).collect() }
+}
+
+/// What the pipeline does not cover is decided by the oracle where it is small enough.
+fn by_trying_everything(history: &History, level: Level, options: &Options, why: String) -> Verdict {
+    match oracle::oracle(history, level, options) {
+        Ok(verdict) => verdict,
+        Err(too_large) => Verdict::Undecided(Undecided::Unsupported(format!("{why}; {too_large}"))),
+    }
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}

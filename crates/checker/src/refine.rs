@@ -1,0 +1,576 @@
+//! Replay, blame, refine: from a first order to one that explains everything, or to a proof that there
+//! is none.
+//!
+//! *What*: keeps an order of all nodes (the solver's) and looks for results that do not fit it. A result
+//! that does not fit names exactly the open question that matters; only that question goes to the
+//! solver, which answers it, moving a few nodes; only the keys those touched are replayed again. When
+//! nothing is left to replay, the order is a witness. When the solver runs out of answers, the questions
+//! asked so far are a proof of violation.
+//!
+//! *Open questions* and their literals:
+//! * `before(V, W)` — version V is overwritten, directly or not, by W on the same key; either way the
+//!   certain readers of the earlier one come before the later one (vbox.txt eq. 1 and 2).
+//! * `misses(T, W)` — T reads before W is visible, or W is visible to T.
+//! * `picks(R, W)` — the ambiguous read R saw W.
+//! * `effect(T)` — the transaction T of unknown outcome took effect.
+//!
+//! *Blame*, for a read by T that should see W and finds S instead:
+//!
+//! ```text
+//!    order   …  W  …  S  …  T  …          S before W, or T before S
+//! ```
+//!
+//! With W certain that is the one variable `before(S, W)`. With W picked it is the clause
+//! `¬picks(R, W) ∨ before(S, W) ∨ misses(T, S)`. At snapshot isolation two writers of one key that
+//! overlap are one more `before`.
+//!
+//! *Invariant*: a key that is not dirty fits the order. *Cost*: one pass over what is dirty a round.
+//! *Source*: algorithms.md §3; the questions are boomslang.txt §A.4's superpositions.
+
+use crate::constrain::Known;
+use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
+use crate::schedule::Readers;
+use crate::verdict::{Budget, Undecided};
+use rustc_hash::FxHashMap;
+use solver::{Counters, Lit, Node, Progress, Solver, Var};
+
+/// How the refinement ended.
+#[derive(Debug)]
+pub(crate) enum Refined {
+    /// This order of nodes explains everything; these transactions of unknown outcome took effect.
+    Explained { position: Vec<u32>, effective: Vec<Txn> },
+    /// These transactions have no explanation.
+    Impossible(Vec<Txn>),
+    /// The budget is used up.
+    GaveUp(Undecided),
+}
+
+/// What does not fit: a read, or two writers that overlap.
+#[derive(Clone, Copy, Debug)]
+enum Blame {
+    Read(u32),
+    Overlap(u32, u32),
+}
+
+/// Refines an order until it explains everything.
+pub(crate) fn refine(
+    problem: &Problem,
+    known: &Known,
+    position: &[u32],
+    suspects: &[u32],
+    readers: &Readers,
+    budget: &Budget,
+) -> (Refined, Counters) {
+    let mut refiner = Refiner::new(problem, known, position, readers, budget);
+    for &key in suspects {
+        refiner.mark_dirty(key);
+    }
+    let refined = refiner.run();
+    (refined, refiner.solver.counters())
+}
+
+struct Refiner<'a> {
+    problem: &'a Problem,
+    known: &'a Known,
+    readers: &'a Readers,
+    budget: &'a Budget,
+    solver: Solver,
+    /// Reads of each key.
+    reads_start: Vec<u32>,
+    reads_of_key: Vec<u32>,
+    // Literals by what they stand for.
+    before: FxHashMap<(u32, u32), Var>,
+    misses: FxHashMap<(Txn, u32), Var>,
+    picks: FxHashMap<(u32, u32), Var>,
+    effect: FxHashMap<Txn, Var>,
+    effect_of: FxHashMap<Var, Txn>,
+    picking: FxHashMap<u32, Vec<u32>>,
+    /// The transactions that a tagged clause speaks of.
+    about: Vec<Vec<Txn>>,
+    // Work.
+    dirty: Vec<u32>,
+    is_dirty: Vec<bool>,
+    blames: Vec<Blame>,
+    moved: Vec<Node>,
+    changed: Vec<Var>,
+    /// Scratch: the writers of the key being replayed with their places.
+    writers: Vec<(u32, u32)>,
+}
+
+impl<'a> Refiner<'a> {
+    fn new(
+        problem: &'a Problem,
+        known: &'a Known,
+        position: &[u32],
+        readers: &'a Readers,
+        budget: &'a Budget,
+    ) -> Self {
+        let mut solver = Solver::new(known.graph(problem), position);
+        let stop = budget.clone();
+        solver.set_interrupt(move || stop.exhausted().is_some());
+        let (reads_start, reads_of_key) = reads_by_key(problem);
+        Self {
+            problem,
+            known,
+            readers,
+            budget,
+            solver,
+            reads_start,
+            reads_of_key,
+            before: FxHashMap::default(),
+            misses: FxHashMap::default(),
+            picks: FxHashMap::default(),
+            effect: FxHashMap::default(),
+            effect_of: FxHashMap::default(),
+            picking: FxHashMap::default(),
+            about: Vec::new(),
+            dirty: Vec::new(),
+            is_dirty: vec![false; problem.keys()],
+            blames: Vec::new(),
+            moved: Vec::new(),
+            changed: Vec::new(),
+            writers: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) -> Refined {
+        let mut rounds = 0u32;
+        loop {
+            match self.solver.propagate() {
+                Progress::Consistent => {}
+                Progress::Unsatisfiable => return Refined::Impossible(self.core()),
+                Progress::Interrupted => {
+                    return Refined::GaveUp(self.budget.exhausted().unwrap_or(Undecided::Cancelled));
+                }
+            }
+            self.note_changes();
+            rounds += 1;
+            if rounds & 0xff == 0
+                && let Some(why) = self.budget.exhausted()
+            {
+                return Refined::GaveUp(why);
+            }
+            if let Some(blame) = self.blames.pop() {
+                self.answer(blame);
+            } else if let Some(key) = self.dirty.pop() {
+                self.is_dirty[key as usize] = false;
+                self.replay(key);
+            } else {
+                return self.explained();
+            }
+        }
+    }
+
+    fn explained(&self) -> Refined {
+        let position = (0..self.solver.nodes() as Node).map(|node| self.solver.position(node)).collect();
+        let mut effective: Vec<Txn> =
+            self.effect.keys().copied().filter(|&txn| self.in_effect(txn)).collect();
+        effective.sort_unstable();
+        Refined::Explained { position, effective }
+    }
+
+    // ---- what changed ----
+
+    fn mark_dirty(&mut self, key: u32) {
+        if !std::mem::replace(&mut self.is_dirty[key as usize], true) {
+            self.dirty.push(key);
+        }
+    }
+
+    /// Keys of whatever moved or came into effect are replayed again.
+    fn note_changes(&mut self) {
+        let mut moved = std::mem::take(&mut self.moved);
+        self.solver.take_moved(&mut moved);
+        for node in moved.drain(..) {
+            let txn = self.known.nodes.txn(node);
+            if (txn as usize) < self.problem.len() && self.in_effect(txn) {
+                self.mark_txn(txn);
+            }
+        }
+        self.moved = moved;
+        let mut changed = std::mem::take(&mut self.changed);
+        self.solver.take_changed(&mut changed);
+        for var in changed.drain(..) {
+            if let Some(&txn) = self.effect_of.get(&var) {
+                self.mark_txn(txn);
+            }
+        }
+        self.changed = changed;
+    }
+
+    fn mark_txn(&mut self, txn: Txn) {
+        for index in self.problem.read_ids(txn) {
+            self.mark_dirty(self.problem.reads[index].key);
+        }
+        for index in self.problem.version_ids(txn) {
+            self.mark_dirty(self.problem.versions[index as usize].key);
+        }
+    }
+
+    fn in_effect(&self, txn: Txn) -> bool {
+        match self.problem.standing[txn as usize] {
+            Standing::In => true,
+            Standing::Out => false,
+            Standing::Maybe => {
+                let effect = self.effect.get(&txn);
+                effect.is_some_and(|effect| self.solver.value(effect.positive()) == Some(true))
+            }
+        }
+    }
+
+    // ---- replay ----
+
+    #[inline]
+    fn begin_of(&self, txn: Txn) -> u32 {
+        self.solver.position(self.known.nodes.begin(txn))
+    }
+
+    #[inline]
+    fn commit_of(&self, version: u32) -> u32 {
+        let txn = self.problem.versions[version as usize].txn;
+        self.solver.position(self.known.nodes.commit(txn))
+    }
+
+    /// The versions of a key that are in effect, by the place at which they become visible.
+    fn line_up(&mut self, key: u32) {
+        let mut writers = std::mem::take(&mut self.writers);
+        writers.clear();
+        for &(_, version) in self.problem.versions_of_key(key) {
+            if self.in_effect(self.problem.versions[version as usize].txn) {
+                writers.push((self.commit_of(version), version));
+            }
+        }
+        writers.sort_unstable();
+        self.writers = writers;
+    }
+
+    fn replay(&mut self, key: u32) {
+        self.line_up(key);
+        if self.known.nodes.points == 2 {
+            for pair in self.writers.windows(2) {
+                let later = self.problem.versions[pair[1].1 as usize].txn;
+                if pair[0].0 > self.begin_of(later) {
+                    self.blames.push(Blame::Overlap(pair[0].1, pair[1].1));
+                }
+            }
+        }
+        for index in self.reads_start[key as usize]..self.reads_start[key as usize + 1] {
+            let id = self.reads_of_key[index as usize];
+            let read = self.problem.reads[id as usize];
+            if self.in_effect(read.txn) && !self.fits(&read, self.visible(read.txn)) {
+                self.blames.push(Blame::Read(id));
+            }
+        }
+    }
+
+    /// What a transaction finds at the key that is lined up.
+    fn visible(&self, txn: Txn) -> u32 {
+        let place = self.begin_of(txn);
+        let before = self.writers.partition_point(|&(commit, _)| commit < place);
+        before.checked_sub(1).map_or(INITIAL, |last| self.writers[last].1)
+    }
+
+    fn fits(&self, read: &Read, version: u32) -> bool {
+        if read.is_known() {
+            return version == read.source;
+        }
+        let value = match version {
+            INITIAL => self.problem.initial[read.key as usize],
+            version => self.problem.versions[version as usize].value,
+        };
+        value == self.problem.value_of(read)
+    }
+
+    // ---- blame ----
+
+    /// Asks the question that a misfit raises, and supposes an answer, if the order still misfits.
+    fn answer(&mut self, blame: Blame) {
+        match blame {
+            Blame::Overlap(first, second) => self.answer_overlap(first, second),
+            Blame::Read(id) => {
+                let read = self.problem.reads[id as usize];
+                if !self.in_effect(read.txn) {
+                    return;
+                }
+                self.line_up(read.key);
+                let found = self.visible(read.txn);
+                if self.fits(&read, found) {
+                    return;
+                }
+                // The answer may be taken back by a conflict: look again until it fits.
+                self.blames.push(blame);
+                if read.is_known() {
+                    self.answer_known(&read, read.source, None);
+                } else {
+                    self.answer_ambiguous(id, &read, found);
+                }
+            }
+        }
+    }
+
+    fn answer_overlap(&mut self, first: u32, second: u32) {
+        let txn = |version: u32| self.problem.versions[version as usize].txn;
+        let (one, two) = (txn(first), txn(second));
+        let apart = self.commit_of(first) < self.begin_of(two) || self.commit_of(second) < self.begin_of(one);
+        if apart || !self.in_effect(one) || !self.in_effect(two) {
+            return;
+        }
+        self.blames.push(Blame::Overlap(first, second));
+        let lit = self.before(first, second);
+        match self.solver.value(lit) {
+            None => self.solver.decide(lit),
+            Some(_) => unreachable!("writers whose order is decided do not overlap"),
+        }
+    }
+
+    /// The read should see `source`; the first version that comes between is to blame.
+    fn answer_known(&mut self, read: &Read, source: u32, pick: Option<Lit>) {
+        let place = self.begin_of(read.txn);
+        let from = if source == INITIAL { None } else { Some(self.commit_of(source)) };
+        let between = |&&(commit, version): &&(u32, u32)| {
+            from.is_none_or(|from| commit > from)
+                && commit < place
+                && version != source
+                && self.problem.versions[version as usize].txn != read.txn
+        };
+        let blamed = self.writers.iter().find(between);
+        let &(at, blamed) = blamed.expect("a read that finds another version than its own is behind one");
+        let blamed_txn = self.problem.versions[blamed as usize].txn;
+        let mut lits = Vec::with_capacity(5);
+        lits.extend(pick.map(|pick| !pick));
+        lits.extend(self.unless_effective(read.txn));
+        lits.extend(self.unless_effective(blamed_txn));
+        if source == INITIAL {
+            let misses = self.misses(read.txn, blamed);
+            lits.push(misses);
+            self.suppose(lits, misses, &[read.txn, blamed_txn]);
+            return;
+        }
+        let before = self.before(blamed, source);
+        let source_txn = self.problem.versions[source as usize].txn;
+        let nearer_source = at - from.unwrap_or(0) <= place - at;
+        if lits.is_empty() {
+            // Both certain: the one variable carries the reader along.
+            let lit = if nearer_source { before } else { !before };
+            if self.solver.value(lit).is_none() {
+                self.solver.decide(lit);
+            } else {
+                debug_assert!(false, "a decided order fits the reads it carries along");
+            }
+            return;
+        }
+        let misses = self.misses(read.txn, blamed);
+        lits.extend([before, misses]);
+        let wish = if nearer_source { before } else { misses };
+        self.suppose(lits, wish, &[read.txn, blamed_txn, source_txn]);
+    }
+
+    fn answer_ambiguous(&mut self, id: u32, read: &Read, found: u32) {
+        if !self.picking.contains_key(&id) {
+            self.ask_source(id, read);
+            return;
+        }
+        let candidates = std::mem::take(self.picking.get_mut(&id).expect("it was asked before"));
+        let picked = candidates
+            .iter()
+            .copied()
+            .find(|&version| self.solver.value(self.picks[&(id, version)].positive()) == Some(true));
+        let choice = picked.or_else(|| self.nearest_candidate(id, read, &candidates));
+        self.picking.insert(id, candidates);
+        let Some(source) = choice else { unreachable!("the clause over all candidates keeps one open") };
+        let pick = self.picks[&(id, source)].positive();
+        if picked.is_none() {
+            self.solver.decide(pick);
+            return;
+        }
+        self.blame_found(read, source, found, pick);
+    }
+
+    /// A picked source is hidden by what the read found.
+    fn blame_found(&mut self, read: &Read, source: u32, found: u32, pick: Lit) {
+        debug_assert_ne!(found, INITIAL, "a picked source lies before its reader");
+        let found_txn = self.problem.versions[found as usize].txn;
+        let mut lits = vec![!pick];
+        lits.extend(self.unless_effective(read.txn));
+        lits.extend(self.unless_effective(found_txn));
+        let misses = self.misses(read.txn, found);
+        lits.push(misses);
+        let mut about = vec![read.txn, found_txn];
+        let mut wish = misses;
+        if source != INITIAL {
+            let before = self.before(found, source);
+            lits.push(before);
+            about.push(self.problem.versions[source as usize].txn);
+            let (from, at) = (self.commit_of(source), self.commit_of(found));
+            if at.saturating_sub(from) <= self.begin_of(read.txn) - at {
+                wish = before;
+            }
+        }
+        self.suppose(lits, wish, &about);
+    }
+
+    /// "Some candidate is what the read saw."
+    fn ask_source(&mut self, id: u32, read: &Read) {
+        let candidates: Vec<u32> = self.problem.candidates(read).collect();
+        let reader = self.known.nodes.begin(read.txn);
+        let mut lits = Vec::with_capacity(candidates.len() + 1);
+        let mut about = vec![read.txn];
+        for &version in &candidates {
+            if version == INITIAL {
+                let var = self.solver.new_var(&[], &[]);
+                self.picks.insert((id, version), var);
+                lits.push(var.positive());
+                continue;
+            }
+            let writer = self.problem.versions[version as usize].txn;
+            about.push(writer);
+            let var = self.solver.new_var(&[(self.known.nodes.commit(writer), reader)], &[]);
+            self.picks.insert((id, version), var);
+            lits.push(var.positive());
+            if let Some(not_effective) = self.unless_effective(writer) {
+                self.add_clause(&[var.negative(), !not_effective], &[read.txn, writer]);
+            }
+        }
+        lits.extend(self.unless_effective(read.txn));
+        self.picking.insert(id, candidates);
+        self.add_clause(&lits, &about);
+    }
+
+    /// The open candidate that hides behind the fewest other versions.
+    fn nearest_candidate(&self, id: u32, read: &Read, candidates: &[u32]) -> Option<u32> {
+        let place = self.begin_of(read.txn);
+        let open = candidates
+            .iter()
+            .copied()
+            .filter(|&version| self.solver.value(self.picks[&(id, version)].positive()).is_none());
+        open.min_by_key(|&version| match version {
+            INITIAL => (place, version),
+            version => (self.commit_of(version).abs_diff(place), version),
+        })
+    }
+
+    // ---- clauses and literals ----
+
+    fn add_clause(&mut self, lits: &[Lit], about: &[Txn]) {
+        let tag = self.about.len() as u32;
+        self.about.push(about.to_vec());
+        self.solver.add_clause(lits, tag);
+    }
+
+    /// Adds a clause; if it still leaves a choice, takes the wish.
+    fn suppose(&mut self, lits: Vec<Lit>, wish: Lit, about: &[Txn]) {
+        self.add_clause(&lits, about);
+        let holds = |lit: &Lit| self.solver.value(*lit);
+        if lits.iter().any(|lit| holds(lit) == Some(true)) {
+            return;
+        }
+        let open = |lit: &&Lit| holds(lit).is_none();
+        let choice =
+            Some(wish).filter(|wish| holds(wish).is_none()).or_else(|| lits.iter().find(open).copied());
+        if let Some(choice) = choice {
+            self.solver.decide(choice);
+        }
+    }
+
+    /// The literal that version `first` comes before version `second` on their key.
+    fn before(&mut self, first: u32, second: u32) -> Lit {
+        let pair = (first.min(second), first.max(second));
+        let var = match self.before.get(&pair) {
+            Some(&var) => var,
+            None => {
+                let when_true = self.order_edges(pair.0, pair.1);
+                let when_false = self.order_edges(pair.1, pair.0);
+                let var = self.solver.new_var(&when_true, &when_false);
+                self.before.insert(pair, var);
+                var
+            }
+        };
+        if first < second { var.positive() } else { var.negative() }
+    }
+
+    /// What it means that `first` comes before `second`: the writers, and where both are certain the
+    /// certain readers of the first.
+    fn order_edges(&self, first: u32, second: u32) -> Vec<(Node, Node)> {
+        let nodes = self.known.nodes;
+        let writer = |version: u32| self.problem.versions[version as usize].txn;
+        let is_in = |txn: Txn| self.problem.standing[txn as usize] == Standing::In;
+        let (one, two) = (writer(first), writer(second));
+        let mut edges = vec![(nodes.commit(one), nodes.begin(two))];
+        if is_in(one) && is_in(two) {
+            for &reader in self.readers.of(first).iter().filter(|&&reader| reader != two && is_in(reader)) {
+                edges.push((nodes.begin(reader), nodes.commit(two)));
+            }
+        }
+        edges
+    }
+
+    /// The literal that a transaction reads before a version is visible.
+    fn misses(&mut self, txn: Txn, version: u32) -> Lit {
+        let nodes = self.known.nodes;
+        let writer = self.problem.versions[version as usize].txn;
+        let (begin, commit) = (nodes.begin(txn), nodes.commit(writer));
+        let solver = &mut self.solver;
+        let var = *self
+            .misses
+            .entry((txn, writer))
+            .or_insert_with(|| solver.new_var(&[(begin, commit)], &[(commit, begin)]));
+        var.positive()
+    }
+
+    /// The literal that a transaction did not take effect; none if it certainly did.
+    fn unless_effective(&mut self, txn: Txn) -> Option<Lit> {
+        if self.problem.standing[txn as usize] == Standing::In {
+            return None;
+        }
+        if let Some(&var) = self.effect.get(&txn) {
+            return Some(var.negative());
+        }
+        let var = self.solver.new_var(&[], &[]);
+        self.solver.watch(var);
+        self.effect.insert(txn, var);
+        self.effect_of.insert(var, txn);
+        // Whoever it certainly saw took effect too.
+        for index in self.problem.read_ids(txn) {
+            let read = self.problem.reads[index];
+            if read.is_known() && read.source < INITIAL {
+                let writer = self.problem.versions[read.source as usize].txn;
+                if let Some(not_effective) = self.unless_effective(writer) {
+                    self.add_clause(&[var.negative(), !not_effective], &[txn, writer]);
+                }
+            }
+        }
+        Some(var.negative())
+    }
+
+    // ---- the end ----
+
+    /// The transactions that the contradiction speaks of.
+    fn core(&self) -> Vec<Txn> {
+        let core = self.solver.core();
+        let from_nodes = core.nodes.iter().map(|&node| self.known.nodes.txn(node));
+        let from_clauses = core.tags.iter().flat_map(|&tag| self.about[tag as usize].iter().copied());
+        let mut txns: Vec<Txn> =
+            from_nodes.chain(from_clauses).filter(|&txn| (txn as usize) < self.problem.len()).collect();
+        txns.sort_unstable();
+        txns.dedup();
+        txns
+    }
+}
+
+fn reads_by_key(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
+    let mut start = vec![0u32; problem.keys() + 1];
+    for read in &problem.reads {
+        start[read.key as usize + 1] += 1;
+    }
+    for key in 1..start.len() {
+        start[key] += start[key - 1];
+    }
+    let mut next = start.clone();
+    let mut ids = vec![NONE; problem.reads.len()];
+    for (id, read) in problem.reads.iter().enumerate() {
+        let place = &mut next[read.key as usize];
+        ids[*place as usize] = id as u32;
+        *place += 1;
+    }
+    (start, ids)
+}

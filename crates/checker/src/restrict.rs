@@ -1,0 +1,251 @@
+//! A part of a history that stands on its own.
+//!
+//! *What*: keeps some transactions and weakens what they saw to what the others cannot have caused, such
+//! that **if the whole has an explanation, so has the part** — whatever the level. So a part without one
+//! proves the whole violated, and it is a history like any other: it can be checked, shrunk, written to a
+//! file, replayed exhaustively.
+//!
+//! *Rules*: a read keeps its result if every transaction that can have written it is kept (or the
+//! initial state, or nobody); else its result becomes unknown. A list keeps the elements whose appenders
+//! are kept: leaving transactions out of an order leaves their elements out of its lists. Results of
+//! operations on many keys become unknown. Aborted transactions stay only where they are asked for.
+//!
+//! *Why that is sound*: take an order that explains the whole and strike out the transactions not kept.
+//! A read whose source is kept still finds it, because what came between came between before.
+
+use history::{Builder, History, Id, KeyId, Lock, Operation, Row, Status, TxnId, ValueId, ValueRef};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A part, and where its transactions come from.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// The part; its transactions keep their names and their order.
+    pub(crate) history: History,
+    /// For each of its transactions the one in the whole.
+    pub(crate) txns: Vec<TxnId>,
+}
+
+/// The part of a history made of some transactions.
+pub(crate) fn restrict(history: &History, keep: &[TxnId]) -> Part {
+    let mut keep = keep.to_vec();
+    keep.sort_unstable();
+    keep.dedup();
+    let writers = Writers::of(history, &keep);
+    Copier { history, keep, writers, builder: Builder::new() }.run()
+}
+
+/// Who can have written what, for the keys that matter.
+struct Writers {
+    /// Transactions that wrote a value to a key as a whole.
+    values: FxHashMap<(KeyId, ValueId), Vec<TxnId>>,
+    /// Transactions that appended an element to a key.
+    elements: FxHashMap<(KeyId, ValueId), Vec<TxnId>>,
+    /// Keys that are appended to, and keys that are overwritten.
+    appended: FxHashSet<KeyId>,
+    overwritten: FxHashSet<KeyId>,
+    /// Whether some transaction writes by predicate: then nobody knows who wrote what.
+    by_predicate: bool,
+}
+
+impl Writers {
+    fn of(history: &History, keep: &[TxnId]) -> Self {
+        let mut matters = vec![false; history.keys().len()];
+        for &txn in keep {
+            for (_, operation) in history.transaction(txn).ops() {
+                if let Operation::Read { key, .. } = operation {
+                    matters[key.index()] = true;
+                }
+            }
+        }
+        let mut writers = Self {
+            values: FxHashMap::default(),
+            elements: FxHashMap::default(),
+            appended: FxHashSet::default(),
+            overwritten: FxHashSet::default(),
+            by_predicate: false,
+        };
+        let effective = history.transactions().filter(|it| it.status() != Status::Aborted);
+        for transaction in effective {
+            for (_, operation) in transaction.ops() {
+                let (key, value) = match operation {
+                    Operation::Write { key, value } => (key, value),
+                    Operation::Delete { key } => (key, ValueId::ABSENT),
+                    Operation::Append { key, value } if matters[key.index()] => {
+                        writers.appended.insert(key);
+                        writers.elements.entry((key, value)).or_default().push(transaction.id());
+                        continue;
+                    }
+                    Operation::Update { .. } | Operation::DeleteWhere { .. } => {
+                        writers.by_predicate = true;
+                        continue;
+                    }
+                    _ => continue,
+                };
+                if matters[key.index()] {
+                    writers.overwritten.insert(key);
+                    writers.values.entry((key, value)).or_default().push(transaction.id());
+                }
+            }
+        }
+        writers
+    }
+}
+
+struct Copier<'h> {
+    history: &'h History,
+    keep: Vec<TxnId>,
+    writers: Writers,
+    builder: Builder,
+}
+
+impl Copier<'_> {
+    fn run(mut self) -> Part {
+        for &Row { key, value } in self.history.initial() {
+            let (key, value) = (self.key(key), self.value(value));
+            self.builder.initial(key, value);
+        }
+        for index in 0..self.keep.len() {
+            self.transaction(self.keep[index]);
+        }
+        let history = self.builder.finish().expect("names were unique in the whole");
+        Part { history, txns: self.keep }
+    }
+
+    fn transaction(&mut self, txn: TxnId) {
+        let transaction = self.history.transaction(txn);
+        let session = self.builder.session(self.history.sessions().get(transaction.session()));
+        self.builder.begin(session);
+        self.builder.set_status(transaction.status());
+        let name = transaction.name().to_string();
+        self.builder.set_id(name.as_str().into()).expect("names were unique in the whole");
+        if let Some(span) = transaction.client() {
+            self.builder.set_client(span).expect("the whole has it in order");
+        }
+        if let Some((start, commit)) = transaction.db() {
+            self.builder.set_db(start, commit).expect("the whole has it in order");
+        }
+        if let Some(ctx) = transaction.ctx() {
+            self.builder.set_ctx(ctx);
+        }
+        for (_, operation) in transaction.ops() {
+            self.operation(txn, operation);
+        }
+        self.builder.end().expect("a part is no longer than the whole");
+    }
+
+    fn operation(&mut self, txn: TxnId, operation: Operation<'_>) {
+        match operation {
+            Operation::Read { key, value, lock } => {
+                let seen = self.seen(txn, key, value);
+                let key = self.key(key);
+                self.builder.read(key, seen, lock);
+            }
+            Operation::Write { key, value } => {
+                let (key, value) = (self.key(key), self.value(value));
+                self.builder.write(key, value);
+            }
+            Operation::Delete { key } => {
+                let key = self.key(key);
+                self.builder.delete(key);
+            }
+            Operation::Append { key, value } => {
+                let (key, value) = (self.key(key), self.value(value));
+                self.builder.append(key, value);
+            }
+            // An operation on many keys whose result is unknown constrains nothing; a read of nothing
+            // known keeps its place.
+            Operation::Scan { .. } | Operation::Iterate { .. } | Operation::Query { .. } => {
+                let key = self.builder.key("".into());
+                self.builder.read(key, ValueId::UNKNOWN, Lock::None);
+            }
+            Operation::Update { .. } | Operation::DeleteWhere { .. } => {
+                let key = self.builder.key("".into());
+                self.builder.read(key, ValueId::UNKNOWN, Lock::None);
+            }
+        }
+    }
+
+    /// What a read may still claim to have seen.
+    fn seen(&mut self, txn: TxnId, key: KeyId, value: ValueId) -> ValueId {
+        if !value.is_known() || self.writers.by_predicate {
+            return ValueId::UNKNOWN;
+        }
+        match (self.writers.appended.contains(&key), self.writers.overwritten.contains(&key)) {
+            (true, true) => {
+                // Any mix of writers may stand behind such a value.
+                let all_kept = self.all_writers_kept(key);
+                if all_kept { self.value(value) } else { ValueId::UNKNOWN }
+            }
+            (true, false) => self.seen_list(key, value),
+            _ => {
+                let sources = self.writers.values.get(&(key, value)).map_or(&[][..], |it| &it[..]);
+                let kept = |source: &TxnId| *source == txn || self.keep.binary_search(source).is_ok();
+                if sources.iter().all(kept) { self.value(value) } else { ValueId::UNKNOWN }
+            }
+        }
+    }
+
+    fn all_writers_kept(&self, key: KeyId) -> bool {
+        let of_key = |map: &FxHashMap<(KeyId, ValueId), Vec<TxnId>>| {
+            map.iter()
+                .filter(|((other, _), _)| *other == key)
+                .all(|(_, txns)| txns.iter().all(|txn| self.keep.binary_search(txn).is_ok()))
+        };
+        of_key(&self.writers.values) && of_key(&self.writers.elements)
+    }
+
+    fn seen_list(&mut self, key: KeyId, value: ValueId) -> ValueId {
+        let elements = match self.history.values().get(value) {
+            ValueRef::Null => &[],
+            ValueRef::List(elements) => elements,
+            _ => return self.value(value),
+        };
+        let mut left = Vec::new();
+        for &element in elements {
+            let appenders = self.writers.elements.get(&(key, element)).map_or(&[][..], |it| &it[..]);
+            let kept = appenders.iter().filter(|txn| self.keep.binary_search(txn).is_ok()).count();
+            match (kept, appenders.len()) {
+                (0, 1..) => {}
+                (kept, all) if kept == all => left.push(element),
+                _ => return ValueId::UNKNOWN,
+            }
+        }
+        if left.len() == elements.len() {
+            return self.value(value);
+        }
+        let left: Vec<ValueId> = left.into_iter().map(|element| self.value(element)).collect();
+        if left.is_empty() { ValueId::ABSENT } else { self.builder.list(&left) }
+    }
+
+    fn key(&mut self, key: KeyId) -> KeyId {
+        self.builder.key(self.history.keys().get(key))
+    }
+
+    fn value(&mut self, value: ValueId) -> ValueId {
+        if value.as_inline().is_some() || !value.is_known() {
+            return value;
+        }
+        match self.history.values().get(value) {
+            ValueRef::Null => ValueId::ABSENT,
+            ValueRef::Bool(value) => self.builder.boolean(value),
+            ValueRef::Int(value) => self.builder.int(value),
+            ValueRef::UInt(value) => self.builder.uint(value),
+            ValueRef::Float(value) => self.builder.float(value),
+            ValueRef::Str(text) => self.builder.text(text),
+            ValueRef::List(elements) => {
+                let elements: Vec<ValueId> = elements.iter().map(|&element| self.value(element)).collect();
+                self.builder.list(&elements)
+            }
+            ValueRef::Row(cells) => {
+                let columns = self.history.values().columns();
+                let mut copy = Vec::with_capacity(cells.len());
+                for cell in cells {
+                    let name = columns.get(cell.column).to_string();
+                    let column = self.builder.column(&name);
+                    copy.push(history::Cell { column, value: self.value(cell.value) });
+                }
+                self.builder.row(&mut copy)
+            }
+        }
+    }
+}

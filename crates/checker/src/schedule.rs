@@ -1,0 +1,562 @@
+//! A first guess: an order of the known graph that a database might have taken.
+//!
+//! *What*: plays the history forward. A transaction is *ready* when whatever it saw has been placed; it is
+//! *safe* when it overwrites nothing that somebody still has to read. Safe ones are placed, nearest hint
+//! first; when there is none, the least bad is. Every read that finds something else than it returned
+//! makes its key a *suspect*. No suspects: the order is a witness and the check is over.
+//!
+//! *Invariant*: every known edge leads forward in the order made.
+//!
+//! *Steps*: pop the ready transaction with the smallest hint; if some key it writes still has readers to
+//! come, park it there until that changes; else place it and release who waited for it. At snapshot
+//! isolation a transaction is placed whole where it can be; where it cannot, its begin is placed alone,
+//! which takes away one reader from what others want to overwrite, and its commit waits.
+//!
+//! *Cost*: O(operations · log). *Source*: algorithms.md §3 step 1.
+
+use crate::constrain::Known;
+use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
+use history::History;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The order made, or the transactions that wait for each other.
+#[derive(Debug)]
+pub(crate) enum Scheduled {
+    /// A place for every node, and the keys where some read found something else.
+    Order {
+        /// Places, by node.
+        position: Vec<u32>,
+        /// Keys, each once.
+        suspects: Vec<u32>,
+        /// Who certainly reads each version.
+        readers: Readers,
+    },
+    /// The known edges form a cycle among these.
+    Stuck(Vec<Txn>),
+}
+
+/// The transactions that are known to read each version.
+#[derive(Debug, Default)]
+pub(crate) struct Readers {
+    start: Vec<u32>,
+    txns: Vec<Txn>,
+}
+
+impl Readers {
+    pub(crate) fn of(&self, version: u32) -> &[Txn] {
+        &self.txns[self.start[version as usize] as usize..self.start[version as usize + 1] as usize]
+    }
+}
+
+/// Where a transaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Ready,
+    Begun,
+    Placed,
+}
+
+type Queue = BinaryHeap<Reverse<(u64, Txn)>>;
+
+struct Scheduler<'a> {
+    problem: &'a Problem,
+    known: &'a Known,
+    hint: Vec<u64>,
+    // What each transaction waits for: known edges, and (as a wish, where it does not count) its session.
+    hard: Vec<u32>,
+    soft: Vec<bool>,
+    // Who waits for whom.
+    readers: Readers,
+    chain_start: Vec<u32>,
+    chain: Vec<Txn>,
+    next_in_session: Vec<Txn>,
+    next_sibling: Vec<Txn>,
+    // The simulated store.
+    current: Vec<u32>,
+    open_readers: Vec<u32>,
+    open_initial: Vec<u32>,
+    locked_by: Vec<Txn>,
+    begin_place: Vec<u32>,
+    commit_place: Vec<u32>,
+    state: Vec<State>,
+    // Queues.
+    ready: Queue,
+    blocked: Queue,
+    begun: Queue,
+    unsorted: Queue,
+    parked: Vec<Txn>,
+    park_next: Vec<Txn>,
+    // Real time.
+    time_waiting: Vec<Txn>,
+    time_next: Vec<Txn>,
+    time_placed: usize,
+    // The result.
+    position: Vec<u32>,
+    next_place: u32,
+    suspect: Vec<bool>,
+    suspects: Vec<u32>,
+    placed: usize,
+}
+
+/// Makes the order.
+pub(crate) fn schedule(history: &History, problem: &Problem, known: &Known) -> Scheduled {
+    let mut scheduler = Scheduler::new(history, problem, known);
+    scheduler.start();
+    while scheduler.placed < problem.len() {
+        if !scheduler.step() {
+            let stuck = (0..problem.len() as Txn)
+                .filter(|&txn| scheduler.state[txn as usize] != State::Placed)
+                .collect();
+            return Scheduled::Stuck(stuck);
+        }
+    }
+    scheduler.place_times();
+    Scheduled::Order {
+        position: scheduler.position,
+        suspects: scheduler.suspects,
+        readers: scheduler.readers,
+    }
+}
+
+/// Numbers that say roughly when a transaction happened: the database's commit timestamp, the client's
+/// clock, or how far its session had come.
+fn hints(history: &History, problem: &Problem) -> Vec<u64> {
+    let ordered = |number: i64| (number as u64) ^ (1 << 63);
+    let all = |has: &dyn Fn(history::TxnId) -> bool| problem.txns.iter().all(|&txn| has(txn));
+    if history.has_db_timestamps() && all(&|txn| history.transaction(txn).db().is_some()) {
+        let commit = |txn| history.transaction(txn).db().map(|(_, commit)| commit);
+        let mut sorted: Vec<_> = problem.txns.iter().map(|&txn| commit(txn)).collect();
+        sorted.sort_unstable();
+        let rank = |txn| sorted.partition_point(|&other| other < commit(txn)) as u64;
+        return problem.txns.iter().map(|&txn| rank(txn)).collect();
+    }
+    if history.has_client_clocks() && all(&|txn| history.transaction(txn).client().is_some()) {
+        let end = |txn| history.transaction(txn).client().map_or(0, |span| span.end);
+        return problem.txns.iter().map(|&txn| ordered(end(txn))).collect();
+    }
+    let progress = |txn| {
+        let transaction = history.transaction(txn);
+        let len = history.of_session(transaction.session()).len() as u64;
+        (u64::from(transaction.position()) << 32) / len
+    };
+    problem.txns.iter().map(|&txn| progress(txn)).collect()
+}
+
+impl<'a> Scheduler<'a> {
+    fn new(history: &History, problem: &'a Problem, known: &'a Known) -> Self {
+        let n = problem.len();
+        let keys = problem.keys();
+        let mut it = Self {
+            problem,
+            known,
+            hint: hints(history, problem),
+            hard: vec![0; n],
+            soft: vec![false; n],
+            readers: Readers { start: vec![0; problem.versions.len() + 1], txns: Vec::new() },
+            chain_start: Vec::new(),
+            chain: Vec::new(),
+            next_in_session: vec![NONE; n],
+            next_sibling: vec![NONE; n],
+            current: vec![INITIAL; keys],
+            open_readers: vec![0; problem.versions.len()],
+            open_initial: vec![0; keys],
+            locked_by: vec![NONE; if known.nodes.points == 2 { keys } else { 0 }],
+            begin_place: vec![NONE; n],
+            commit_place: vec![NONE; n],
+            state: vec![State::Waiting; n],
+            ready: Queue::new(),
+            blocked: Queue::new(),
+            begun: Queue::new(),
+            unsorted: Queue::new(),
+            parked: vec![NONE; keys],
+            park_next: vec![NONE; n],
+            time_waiting: vec![NONE; known.real_time.ended.len() + 1],
+            time_next: vec![NONE; if known.real_time.ended.is_empty() { 0 } else { n }],
+            time_placed: 0,
+            position: vec![NONE; known.node_count(problem)],
+            next_place: 0,
+            suspect: vec![false; keys],
+            suspects: Vec::new(),
+            placed: 0,
+        };
+        it.index_readers();
+        it.index_chains();
+        it
+    }
+
+    fn is_in(&self, txn: Txn) -> bool {
+        self.problem.standing[txn as usize] == Standing::In
+    }
+
+    /// Who reads each version, and how many of them are still to come.
+    fn index_readers(&mut self) {
+        let known_reads = || {
+            self.problem
+                .reads
+                .iter()
+                .filter(|read| read.is_known() && self.problem.standing[read.txn as usize] != Standing::Out)
+        };
+        for read in known_reads() {
+            let is_in = u32::from(self.problem.standing[read.txn as usize] == Standing::In);
+            if read.source == INITIAL {
+                self.open_initial[read.key as usize] += is_in;
+            } else {
+                self.open_readers[read.source as usize] += is_in;
+                self.readers.start[read.source as usize + 1] += 1;
+                self.hard[read.txn as usize] += 1;
+            }
+        }
+        let start = &mut self.readers.start;
+        for index in 1..start.len() {
+            start[index] += start[index - 1];
+        }
+        let mut next = start.clone();
+        self.readers.txns = vec![NONE; *next.last().expect("one entry more than versions") as usize];
+        for read in known_reads().filter(|read| read.source < INITIAL) {
+            let place = &mut next[read.source as usize];
+            self.readers.txns[*place as usize] = read.txn;
+            *place += 1;
+        }
+    }
+
+    /// Version orders that are known from lists.
+    fn index_chains(&mut self) {
+        if self.problem.chains.is_empty() {
+            return;
+        }
+        let writer = |version: u32| self.problem.versions[version as usize].txn;
+        let live = |txn: Txn| self.problem.standing[txn as usize] != Standing::Out;
+        let edges: Vec<(Txn, Txn)> = (self.problem.chains.iter())
+            .map(|&(first, second)| (writer(first), writer(second)))
+            .filter(|&(first, second)| live(first) && live(second))
+            .collect();
+        self.chain_start = vec![0; self.problem.len() + 1];
+        for &(first, second) in &edges {
+            self.chain_start[first as usize + 1] += 1;
+            self.hard[second as usize] += 1;
+        }
+        for index in 1..self.chain_start.len() {
+            self.chain_start[index] += self.chain_start[index - 1];
+        }
+        let mut next = self.chain_start.clone();
+        self.chain = vec![NONE; edges.len()];
+        for (first, second) in edges {
+            let place = &mut next[first as usize];
+            self.chain[*place as usize] = second;
+            *place += 1;
+        }
+    }
+
+    /// Everybody waits for its session; real time is waited for; who waits for nothing is ready.
+    fn start(&mut self) {
+        for txn in (0..self.problem.len() as Txn).rev() {
+            let previous = self.problem.previous[txn as usize];
+            if previous != NONE {
+                self.soft[txn as usize] = true;
+                self.next_sibling[txn as usize] = self.next_in_session[previous as usize];
+                self.next_in_session[previous as usize] = txn;
+            }
+            let after = self.known.real_time.after.get(txn as usize).copied().unwrap_or(0);
+            if after > 0 && self.problem.standing[txn as usize] != Standing::Out {
+                self.hard[txn as usize] += 1;
+                self.time_next[txn as usize] = self.time_waiting[after as usize];
+                self.time_waiting[after as usize] = txn;
+            }
+        }
+        for txn in 0..self.problem.len() as Txn {
+            self.check_ready(txn);
+        }
+    }
+
+    fn check_ready(&mut self, txn: Txn) {
+        if self.state[txn as usize] != State::Waiting || self.hard[txn as usize] > 0 {
+            return;
+        }
+        if self.soft[txn as usize] {
+            if !self.known.session {
+                self.unsorted.push(Reverse((self.hint[txn as usize], txn)));
+            }
+            return;
+        }
+        self.state[txn as usize] = State::Ready;
+        self.ready.push(Reverse((self.hint[txn as usize], txn)));
+    }
+
+    /// Places something. False: nothing can be placed.
+    fn step(&mut self) -> bool {
+        if let Some(Reverse((_, txn))) = self.ready.pop() {
+            match self.state[txn as usize] {
+                State::Ready => match self.obstacle(txn) {
+                    None => self.place_whole(txn),
+                    Some(key) => {
+                        self.park(txn, key);
+                        self.blocked.push(Reverse((self.hint[txn as usize], txn)));
+                    }
+                },
+                State::Begun => match self.overwrite_obstacle(txn) {
+                    None => self.place_commit(txn),
+                    Some(key) => self.park(txn, key),
+                },
+                State::Waiting | State::Placed => {}
+            }
+            return true;
+        }
+        self.begin_something() || self.force_something() || self.ignore_a_session()
+    }
+
+    /// A key for which it is better to wait, if there is one.
+    fn obstacle(&self, txn: Txn) -> Option<u32> {
+        if !self.is_in(txn) {
+            return None;
+        }
+        self.value_obstacle(txn).or_else(|| self.lock_obstacle(txn)).or_else(|| self.overwrite_obstacle(txn))
+    }
+
+    /// An ambiguous read whose value is not there now.
+    fn value_obstacle(&self, txn: Txn) -> Option<u32> {
+        let mut reads = self.problem.reads_of(txn).iter().filter(|read| !read.is_known());
+        reads.find(|read| !self.matches(read)).map(|read| read.key)
+    }
+
+    /// A key that a transaction which has begun will write.
+    fn lock_obstacle(&self, txn: Txn) -> Option<u32> {
+        if self.locked_by.is_empty() {
+            return None;
+        }
+        let mut keys = self.problem.versions_of(txn).iter().map(|version| version.key);
+        keys.find(|&key| self.locked_by[key as usize] != NONE && self.locked_by[key as usize] != txn)
+    }
+
+    /// A key whose current version somebody else still has to read.
+    fn overwrite_obstacle(&self, txn: Txn) -> Option<u32> {
+        let begun = self.state[txn as usize] == State::Begun;
+        for version in self.problem.versions_of(txn) {
+            let current = self.current[version.key as usize];
+            let open = self.open(version.key, current);
+            if open == 0 {
+                continue;
+            }
+            let reads = || self.problem.reads_of(txn).iter();
+            let own = !begun
+                && reads().any(|read| read.key == version.key && read.is_known() && read.source == current);
+            if open > u32::from(own) {
+                return Some(version.key);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn open(&self, key: u32, version: u32) -> u32 {
+        if version == INITIAL { self.open_initial[key as usize] } else { self.open_readers[version as usize] }
+    }
+
+    /// Whether a read finds what it returned.
+    fn matches(&self, read: &Read) -> bool {
+        let current = self.current[read.key as usize];
+        if read.is_known() {
+            return current == read.source;
+        }
+        let value = match current {
+            INITIAL => self.problem.initial[read.key as usize],
+            version => self.problem.versions[version as usize].value,
+        };
+        value.is_known() && value == self.problem.value_of(read)
+    }
+
+    fn park(&mut self, txn: Txn, key: u32) {
+        self.park_next[txn as usize] = self.parked[key as usize];
+        self.parked[key as usize] = txn;
+    }
+
+    /// Whoever waits at a key looks again.
+    fn wake(&mut self, key: u32) {
+        let mut txn = std::mem::replace(&mut self.parked[key as usize], NONE);
+        while txn != NONE {
+            let next = std::mem::replace(&mut self.park_next[txn as usize], NONE);
+            if matches!(self.state[txn as usize], State::Ready | State::Begun) {
+                self.ready.push(Reverse((self.hint[txn as usize], txn)));
+            }
+            txn = next;
+        }
+    }
+
+    fn place_whole(&mut self, txn: Txn) {
+        self.place_begin(txn);
+        self.place_commit(txn);
+    }
+
+    fn place_begin(&mut self, txn: Txn) {
+        self.state[txn as usize] = State::Begun;
+        let node = self.known.nodes.begin(txn);
+        self.begin_place[txn as usize] = self.next_place;
+        if self.known.nodes.points == 2 {
+            self.position[node as usize] = self.next_place;
+            self.next_place += 1;
+        }
+        if !self.is_in(txn) {
+            return;
+        }
+        for index in self.problem.read_ids(txn) {
+            let read = self.problem.reads[index];
+            if !self.matches(&read) {
+                self.add_suspect(read.key);
+            }
+            if read.is_known() {
+                let open = match read.source {
+                    INITIAL => &mut self.open_initial[read.key as usize],
+                    version => &mut self.open_readers[version as usize],
+                };
+                *open -= 1;
+                if *open <= 1 && self.parked[read.key as usize] != NONE {
+                    self.wake(read.key);
+                }
+            }
+        }
+        if self.known.nodes.points == 2 {
+            for version in self.problem.versions_of(txn) {
+                self.locked_by[version.key as usize] = txn;
+            }
+        }
+    }
+
+    fn place_commit(&mut self, txn: Txn) {
+        self.state[txn as usize] = State::Placed;
+        self.placed += 1;
+        self.position[self.known.nodes.commit(txn) as usize] = self.next_place;
+        self.commit_place[txn as usize] = self.next_place;
+        self.next_place += 1;
+        let is_in = self.is_in(txn);
+        for version in self.problem.version_ids(txn) {
+            let key = self.problem.versions[version as usize].key;
+            if is_in {
+                self.overwrite(txn, key, version);
+            }
+            for index in 0..self.readers.of(version).len() {
+                let reader = self.readers.of(version)[index];
+                self.release(reader);
+            }
+        }
+        if !self.chain_start.is_empty() {
+            for index in self.chain_start[txn as usize]..self.chain_start[txn as usize + 1] {
+                let next = self.chain[index as usize];
+                self.release(next);
+            }
+        }
+        let mut next = self.next_in_session[txn as usize];
+        while next != NONE {
+            self.soft[next as usize] = false;
+            self.check_ready(next);
+            next = self.next_sibling[next as usize];
+        }
+        self.place_times();
+    }
+
+    fn overwrite(&mut self, txn: Txn, key: u32, version: u32) {
+        if self.known.nodes.points == 2 {
+            // First committer wins: the version replaced must have been there at begin.
+            let current = self.current[key as usize];
+            if current != INITIAL {
+                let other = self.problem.versions[current as usize].txn;
+                if self.commit_place[other as usize] > self.begin_place[txn as usize] {
+                    self.add_suspect(key);
+                }
+            }
+            if self.locked_by[key as usize] == txn {
+                self.locked_by[key as usize] = NONE;
+            }
+        }
+        self.current[key as usize] = version;
+        if self.parked[key as usize] != NONE {
+            self.wake(key);
+        }
+    }
+
+    fn release(&mut self, txn: Txn) {
+        self.hard[txn as usize] -= 1;
+        self.check_ready(txn);
+    }
+
+    /// Time nodes whose transaction, and all that ended before it, are placed.
+    fn place_times(&mut self) {
+        let ended = &self.known.real_time.ended;
+        while let Some(&txn) = ended.get(self.time_placed) {
+            if self.state[txn as usize] != State::Placed {
+                return;
+            }
+            let node = self.known.time_node(self.problem, self.time_placed);
+            self.position[node as usize] = self.next_place;
+            self.next_place += 1;
+            self.time_placed += 1;
+            let mut waiting = self.time_waiting[self.time_placed];
+            while waiting != NONE {
+                let next = self.time_next[waiting as usize];
+                self.release(waiting);
+                waiting = next;
+            }
+        }
+    }
+
+    /// Snapshot isolation: a begin that harms nobody, of a transaction whose commit must wait.
+    fn begin_something(&mut self) -> bool {
+        if self.known.nodes.points == 1 {
+            return false;
+        }
+        let mut aside = Vec::new();
+        let mut found = None;
+        while let Some(Reverse((hint, txn))) = self.blocked.pop() {
+            if self.state[txn as usize] != State::Ready {
+                continue;
+            }
+            let fits = self.problem.reads_of(txn).iter().all(|read| self.matches(read));
+            if fits && self.lock_obstacle(txn).is_none() {
+                found = Some(txn);
+                break;
+            }
+            aside.push(Reverse((hint, txn)));
+        }
+        self.blocked.extend(aside);
+        let Some(txn) = found else { return false };
+        self.place_begin(txn);
+        // It stays parked where it is: what it waits for to commit is what it waited for before.
+        self.begun.push(Reverse((self.hint[txn as usize], txn)));
+        true
+    }
+
+    /// Nothing is safe: the earliest goes all the same, and its keys become suspects as reads fail.
+    fn force_something(&mut self) -> bool {
+        while let Some(Reverse((_, txn))) = self.begun.pop() {
+            if self.state[txn as usize] == State::Begun {
+                self.place_commit(txn);
+                return true;
+            }
+        }
+        while let Some(Reverse((_, txn))) = self.blocked.pop() {
+            if self.state[txn as usize] == State::Ready {
+                self.place_whole(txn);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Where session order does not count, it is only a hint; here it cannot be followed.
+    fn ignore_a_session(&mut self) -> bool {
+        while let Some(Reverse((_, txn))) = self.unsorted.pop() {
+            if self.state[txn as usize] == State::Waiting && self.soft[txn as usize] {
+                self.soft[txn as usize] = false;
+                self.check_ready(txn);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn add_suspect(&mut self, key: u32) {
+        if !std::mem::replace(&mut self.suspect[key as usize], true) {
+            self.suspects.push(key);
+        }
+    }
+}

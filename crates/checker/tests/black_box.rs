@@ -1,0 +1,79 @@
+//! The black-box pipeline against the exhaustive oracle, on random tiny histories of every shape, at every
+//! level it decides. `TAIPAN_LONG=1` runs twenty times as many.
+
+use checker::oracle::oracle;
+use checker::oracle::tiny::{Shape, shrink};
+use checker::{Level, Options, Rule, Ryow, Verdict, check};
+use history::History;
+
+fn levels() -> Vec<Level> {
+    let mut levels = Vec::new();
+    for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
+        for (session, realtime) in [(false, false), (true, false), (true, true)] {
+            levels.push(Level { rule, session, realtime });
+        }
+    }
+    levels
+}
+
+fn seeds(normal: u64) -> std::ops::Range<u64> {
+    0..normal * if std::env::var_os("TAIPAN_LONG").is_some() { 20 } else { 1 }
+}
+
+/// What is wrong with the verdict on a history, if anything.
+fn fault(history: &History, level: Level, options: &Options) -> Option<String> {
+    let expected = match oracle(history, level, options) {
+        Ok(verdict) => verdict,
+        Err(_) => return None,
+    };
+    let found = check(history, level, options).verdict;
+    match (&expected, &found) {
+        (Verdict::Accepted(_), Verdict::Accepted(_)) | (Verdict::Violated(_), Verdict::Violated(_)) => None,
+        (Verdict::Undecided(_), _) => None,
+        _ => Some(format!("the oracle says {}, the pipeline {}", expected.name(), found.name())),
+    }
+}
+
+fn compare(shape: &Shape, seeds: std::ops::Range<u64>, options: &Options) {
+    for seed in seeds {
+        let history = shape.history(seed);
+        for level in levels() {
+            if fault(&history, level, options).is_some() {
+                let small = shrink(&history, |smaller| fault(smaller, level, options).is_some());
+                let what = fault(&small, level, options);
+                panic!("seed {seed} at {level}: {what:?}\n{:#?}", small.transactions().collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+#[test]
+fn registers() {
+    compare(&Shape::registers(), seeds(2_000), &Options::default());
+}
+
+#[test]
+fn lists() {
+    compare(&Shape::lists(), seeds(2_000), &Options::default());
+}
+
+#[test]
+fn more_transactions_on_fewer_keys() {
+    let shape = Shape { transactions: (4, 8), keys_max: 2, ..Shape::registers() };
+    compare(&shape, seeds(800), &Options::default());
+}
+
+#[test]
+fn duplicates_and_unknown_outcomes() {
+    let shape = Shape { unique_values: 0, unknown: 30, transactions: (3, 7), ..Shape::registers() };
+    compare(&shape, seeds(1_200), &Options::default());
+}
+
+#[test]
+fn own_writes_by_every_policy() {
+    for ryow in [Ryow::May, Ryow::Never] {
+        let options = Options { ryow, ..Options::default() };
+        compare(&Shape { ryow, ..Shape::registers() }, seeds(400), &options);
+        compare(&Shape { ryow, ..Shape::lists() }, seeds(400), &options);
+    }
+}
