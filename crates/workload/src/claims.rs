@@ -2,7 +2,7 @@
 
 use crate::keys::Key;
 use crate::plan::{Filter, Value};
-use crate::store::{Stamp, Store};
+use crate::store::Stamp;
 use rustc_hash::FxHashMap;
 
 /// A change that is not committed yet.
@@ -83,9 +83,6 @@ pub(crate) struct Claims {
     pub(crate) changes: Changes,
 }
 
-/// The newest commits: enough to find every write since the oldest open snapshot.
-pub(crate) type RecentWrites = std::collections::VecDeque<(Stamp, Key)>;
-
 impl Claims {
     pub(crate) fn clear(&mut self) {
         self.reads.clear();
@@ -95,33 +92,9 @@ impl Claims {
         self.changes.clear();
     }
 
-    /// Read-committed: a list that was read together with its own elements must still be the one the
-    /// elements go to; a locking database would have kept others from it.
-    pub(crate) fn lists_are_unchanged(&self, store: &Store) -> bool {
-        self.built_on.iter().all(|&(key, write)| store.last_write(key) == write)
-    }
-
-    /// Snapshot isolation: nobody committed a write to a key of ours since our snapshot.
-    pub(crate) fn is_first_committer(&self, store: &Store) -> bool {
-        self.changes.iter().all(|(key, _)| store.last_write(key) <= self.snapshot)
-    }
-
-    /// Serializability: all that was read would be read again now, so that the transaction may as well
-    /// have happened at its commit (backward validation; Kung and Robinson, *On Optimistic Methods for
-    /// Concurrency Control*, 1981, with predicates in place of pages).
-    pub(crate) fn reads_still_hold(&self, store: &Store, recent: &RecentWrites) -> bool {
-        let fresh = |key: Key| store.last_write(key) > self.snapshot;
-        !self.reads.iter().any(|&key| fresh(key))
-            && !self.ranges.iter().any(|&(from, to)| store.keys(from, to).any(fresh))
-            && (self.filters.is_empty() || self.filters_still_hold(store, recent))
-    }
-
-    fn filters_still_hold(&self, store: &Store, recent: &RecentWrites) -> bool {
-        let since = recent.iter().rev().take_while(|(committed, _)| *committed > self.snapshot);
-        since.into_iter().all(|&(_, key)| {
-            let matters = |value| self.filters.iter().any(|filter| filter.holds(value));
-            !store.changed_where(key, self.snapshot, matters)
-        })
+    /// Whether nothing was changed.
+    pub(crate) fn reads_only(&self) -> bool {
+        self.changes.is_empty()
     }
 }
 

@@ -24,6 +24,7 @@
 //! This crate talks to no server and judges nothing.
 
 mod bugs;
+mod certify;
 mod claims;
 mod executed;
 mod keys;
@@ -45,6 +46,6 @@ pub use plan::{
 pub use planting::{Plant, Planted};
 pub use random::{Random, Zipf};
 pub use record::{Fields, Recorder, RunError};
-pub use simulation::{Config, Simulation, Strength, Summary};
+pub use simulation::{Certification, Config, Simulation, Strength, Summary};
 pub use target::{Target, TargetError};
 pub use workloads::{UnknownWorkload, Workload};

@@ -291,7 +291,7 @@ impl Settings {
             _ if self.workload == Workload::Bank && self.keys < 2 => {
                 refuse("keys", "a transfer needs two accounts".to_owned())
             }
-            _ if self.workload == Workload::Predicate && self.keys > COLUMN_MAX => {
+            _ if self.workload.has_filters() && self.keys > COLUMN_MAX => {
                 refuse("keys", format!("{} rows; predicates are made for at most {COLUMN_MAX}", self.keys))
             }
             _ => Ok(()),
@@ -313,7 +313,7 @@ impl Settings {
             return Value::Absent;
         }
         match self.workload {
-            Workload::Predicate => {
+            Workload::Predicate | Workload::Everything => {
                 let size = u64::from(self.column_size());
                 Value::Row { v1: random.below(size) as i32, v2: random.below(size) as i32 }
             }

@@ -9,15 +9,16 @@
 //! * snapshot isolation: a read sees the state at the transaction's first operation; commit is refused if
 //!   another transaction has committed a write to the same key since (first committer wins).
 //! * serializable: a read sees the same snapshot; commit is refused if anything read (key, range or
-//!   filter) would be read differently now. A transaction that changed something so happens at its
-//!   commit, one that only read happens at its snapshot: commit timestamps are a serial order.
+//!   filter) would be read differently now, or, as an alternative, if it could close a cycle
+//!   (`certify.rs` has both).
 //! * strict: the same, and snapshots are never old.
 //!
 //! **Cost.** A turn is constant work but for scans and filters; about two million turns a second and
 //! core. Memory is bounded by keys, sessions and the versions between the oldest open snapshot and now.
 
 use crate::bugs::Bug;
-use crate::claims::{Change, Claims, RecentWrites};
+use crate::certify::Certifier;
+use crate::claims::{Change, Claims};
 use crate::executed::{Done, Executed};
 use crate::keys::Key;
 use crate::plan::{Filter, Piece, Rule, SessionPlan, Settings, SettingsError, Step, Template, Value};
@@ -65,6 +66,18 @@ impl Strength {
     }
 }
 
+/// How a serializable database decides on commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Certification {
+    /// All that was read would be read again at commit: commit order is a serial order, and the database
+    /// timestamps tell it.
+    #[default]
+    CommitOrder,
+    /// No transaction both misses a write and overwrites a read in the way that cycles need. Serial order
+    /// and commit order differ.
+    Conflicts,
+}
+
 /// What to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -72,6 +85,8 @@ pub struct Config {
     pub plan: Settings,
     /// What the database promises.
     pub strength: Strength,
+    /// How it keeps its promise, if it is serializable.
+    pub certification: Certification,
     /// How many transactions to record.
     pub transactions: u64,
     /// How many transactions are aborted for no reason of their own.
@@ -98,6 +113,7 @@ impl Config {
         Self {
             plan,
             strength,
+            certification: Certification::default(),
             transactions,
             abort_rate: 0.0,
             unknown_rate: 0.0,
@@ -140,8 +156,8 @@ impl Config {
             {
                 return refuse("rate", format!("{rate} is not a share between 0 and 1"));
             }
-            if bug.sessions() > self.plan.sessions.max(2) || self.plan.sessions < 2 {
-                let problem = format!("{} needs two sessions", bug.name());
+            if bug.sessions() > self.plan.sessions {
+                let problem = format!("{} needs {} sessions", bug.name(), bug.sessions());
                 return refuse("sessions", problem);
             }
             if self.plan.keys < 2 {
@@ -190,8 +206,7 @@ pub struct Simulation {
     handed_out: Option<u32>,
     /// Transactions that their client gave up on and that the database has not finished yet.
     limbo: Vec<(i64, Claims)>,
-    /// Newest writes, kept only where filters are certified.
-    recent: Option<RecentWrites>,
+    certifier: Certifier,
     commits_until_sweep: u32,
     /// Lists below this key were no longer in use at the last sweep.
     lists_left_behind: u32,
@@ -263,8 +278,6 @@ impl Simulation {
             0 => config.plan.sessions,
             some => some.min(config.plan.sessions),
         };
-        let certifies_filters = matches!(config.strength, Strength::Serializable | Strength::Strict)
-            && config.plan.workload == Workload::Predicate;
         Ok(Self {
             store: Store::new(config.plan.keys, config.plan.initial_rows()),
             random,
@@ -279,7 +292,7 @@ impl Simulation {
             finished: VecDeque::new(),
             handed_out: None,
             limbo: Vec::new(),
-            recent: certifies_filters.then(RecentWrites::new),
+            certifier: Certifier::new(&config),
             commits_until_sweep: SWEEP_COMMITS,
             lists_left_behind: 0,
             left: config.transactions - schedule.transactions(),
@@ -476,7 +489,7 @@ impl Simulation {
         self.stamp = self.stamp.next();
         let mut start = self.stamp;
         if old && may_be_old {
-            start.0 -= self.random.below(self.config.lag_max * 2).min(start.0);
+            start.0 -= self.random.below(self.config.lag_max.saturating_mul(2)).min(start.0);
         }
         running.claims.snapshot = match self.config.strength {
             Strength::ReadCommitted => Stamp::LATEST,
@@ -526,20 +539,11 @@ impl Simulation {
     }
 
     fn certify_claims(&mut self, claims: &Claims) -> Option<Option<Stamp>> {
-        let reads_only = claims.changes.is_empty();
-        let allowed = match self.config.strength {
-            Strength::ReadCommitted => claims.lists_are_unchanged(&self.store),
-            Strength::SnapshotIsolation => claims.is_first_committer(&self.store),
-            Strength::Serializable | Strength::Strict => {
-                let none = RecentWrites::new();
-                let recent = self.recent.as_ref().unwrap_or(&none);
-                reads_only || claims.reads_still_hold(&self.store, recent)
-            }
-        };
-        if !allowed {
+        if !self.certifier.allows(claims, &self.store) {
             return None;
         }
-        if reads_only && self.config.strength != Strength::ReadCommitted {
+        if claims.reads_only() && self.config.strength != Strength::ReadCommitted {
+            self.certifier.committed(claims, &self.store, self.stamp);
             return Some(None);
         }
         self.stamp = self.stamp.next();
@@ -554,10 +558,8 @@ impl Simulation {
                 Change::Put(value) => self.store.install(key, self.stamp, value),
                 Change::Append(element) => self.store.append(key, self.stamp, element),
             }
-            if let Some(recent) = &mut self.recent {
-                recent.push_back((self.stamp, key));
-            }
         }
+        self.certifier.committed(claims, &self.store, self.stamp);
         self.commits_until_sweep = self.commits_until_sweep.saturating_sub(1);
     }
 
@@ -574,17 +576,13 @@ impl Simulation {
             horizon = horizon.min(claims.snapshot);
         }
         if self.config.lag > 0.0 {
-            horizon.0 = horizon.0.min(self.stamp.0.saturating_sub(self.config.lag_max * 2));
+            horizon.0 = horizon.0.min(self.stamp.0.saturating_sub(self.config.lag_max.saturating_mul(2)));
         }
         self.store.raise_horizon(horizon);
         if self.config.plan.workload == Workload::ListAppend {
             self.forget_old_lists();
         }
-        if let Some(recent) = &mut self.recent {
-            while recent.front().is_some_and(|(committed, _)| *committed <= horizon) {
-                recent.pop_front();
-            }
-        }
+        self.certifier.forget(horizon);
     }
 
     /// Forgets lists of generations that every session has left behind. Those that some session left since

@@ -36,6 +36,15 @@ struct Version {
     older: u32,
 }
 
+/// A version that a snapshot does not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Newer {
+    pub(crate) committed: Stamp,
+    pub(crate) value: Value,
+    /// What it replaced.
+    pub(crate) before: Value,
+}
+
 const NONE: u32 = u32::MAX;
 const NEVER_WRITTEN: Version = Version { committed: Stamp(0), value: Value::Absent, older: NONE };
 
@@ -102,23 +111,18 @@ impl Store {
         version.value
     }
 
-    /// Whether `holds` for any version that was the newest one at or after the snapshot, if there is more
-    /// than one such version: the key changed, and the change mattered.
-    pub(crate) fn changed_where(&self, key: Key, snapshot: Stamp, holds: impl Fn(Value) -> bool) -> bool {
+    /// The versions that are newer than the snapshot, newest first, each with the value before it.
+    pub(crate) fn newer(&self, key: Key, snapshot: Stamp) -> impl Iterator<Item = Newer> + '_ {
         let mut version = self.newest(key);
-        if version.committed <= snapshot {
-            return false;
-        }
-        loop {
-            if holds(version.value) {
-                return true;
-            }
+        std::iter::from_fn(move || {
             if version.committed <= snapshot {
-                return false;
+                return None;
             }
-            let Some(older) = self.pool.get(version.older as usize) else { return false };
-            version = *older;
-        }
+            let older = self.pool.get(version.older as usize).copied().unwrap_or(NEVER_WRITTEN);
+            let newer = Newer { committed: version.committed, value: version.value, before: older.value };
+            version = older;
+            Some(newer)
+        })
     }
 
     /// The elements of a list whose version is a prefix of `len`.
@@ -277,15 +281,18 @@ mod tests {
     }
 
     #[test]
-    fn a_change_matters_if_a_version_before_or_after_it_satisfies_the_filter() {
+    fn newer_versions_come_with_what_they_replaced() {
         let x = Key(0);
         let mut store = Store::new(1, [(x, Value::Int(1))].into_iter());
         store.install(x, Stamp(5), Value::Int(2));
-        let is = |wanted: i64| move |value| value == Value::Int(wanted);
-        assert!(store.changed_where(x, Stamp(4), is(1)));
-        assert!(store.changed_where(x, Stamp(4), is(2)));
-        assert!(!store.changed_where(x, Stamp(4), is(3)));
-        assert!(!store.changed_where(x, Stamp(5), is(2)), "nothing changed since");
+        store.install(x, Stamp(7), Value::Absent);
+        let newer = |snapshot| {
+            let versions = store.newer(x, snapshot);
+            versions.map(|newer| (newer.committed.0, newer.before)).collect::<Vec<_>>()
+        };
+        assert_eq!(newer(Stamp(4)), [(7, Value::Int(2)), (5, Value::Int(1))]);
+        assert_eq!(newer(Stamp(5)), [(7, Value::Int(2))]);
+        assert_eq!(newer(Stamp(7)), []);
     }
 
     #[test]

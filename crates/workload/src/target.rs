@@ -7,7 +7,7 @@ use crate::bugs::Bug;
 use crate::keys::Distribution;
 use crate::plan::{Settings, SettingsError};
 use crate::planting::Plant;
-use crate::simulation::{Config, Strength};
+use crate::simulation::{Certification, Config, Strength};
 use std::fmt;
 
 /// A simulated database, as it is written on the command line.
@@ -226,6 +226,18 @@ const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "certify",
+        about: "how serializable databases decide on commits: commit-order or conflicts",
+        set: |config, text| {
+            config.certification = match text {
+                "commit-order" => Certification::CommitOrder,
+                "conflicts" => Certification::Conflicts,
+                _ => return Err(format!("{text:?}; expected commit-order or conflicts")),
+            };
+            Ok(())
+        },
+    },
+    Setting {
         name: "lag",
         about: "how many snapshots are old ones, from 0 to 1",
         set: |config, text| number(text).map(|value| config.lag = value),
@@ -337,7 +349,7 @@ mod tests {
             ("sim:serializable?distribution=normal", "zipf:THETA"),
             ("sim:strict?lag=0.5", "does not read old snapshots"),
             ("sim:serializable?bug=long-fork:1000", "have room for 200"),
-            ("sim:serializable?bug=long-fork&sessions=1", "needs two sessions"),
+            ("sim:serializable?bug=long-fork&sessions=1", "needs 2 sessions"),
         ] {
             let error = match config(target) {
                 Ok(config) => crate::Simulation::new(config).map(|_| ()).expect_err(target).to_string(),

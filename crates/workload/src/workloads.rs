@@ -25,6 +25,8 @@ pub enum Workload {
     RandomRmwRange,
     /// Predicate reads and predicate writes over rows with two columns.
     Predicate,
+    /// Every operation there is on rows, points and predicates mixed in one transaction.
+    Everything,
     /// Reads and writes mixed, values that repeat unevenly on a part of the keys.
     Duplicates,
     /// Transfers between accounts, and reads of all accounts.
@@ -101,6 +103,12 @@ const NAMED: &[Named] = &[
         change: |_| {},
     },
     Named {
+        name: "everything",
+        about: "rows (k, v1, v2): point operations, deletes, scans, iterators, predicate reads and writes",
+        workload: Workload::Everything,
+        change: |_| {},
+    },
+    Named {
         name: "duplicates",
         about: "general BL: reads and writes, values that repeat on half of the keys",
         workload: Workload::Duplicates,
@@ -150,7 +158,7 @@ impl std::error::Error for UnknownWorkload {}
 
 impl Workload {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::BlindWrites,
         Self::ReadModifyWrite,
         Self::ListAppend,
@@ -158,6 +166,7 @@ impl Workload {
         Self::RandomBench,
         Self::RandomRmwRange,
         Self::Predicate,
+        Self::Everything,
         Self::Duplicates,
         Self::Bank,
     ];
@@ -210,16 +219,22 @@ impl Workload {
             }
             Self::RandomRmwRange => Settings { keys: 1000, populated: 0.5, ..usual },
             Self::Predicate => Settings { ops: 1, populated: 1.0, ..usual },
+            Self::Everything => Settings { keys: 1000, hits_max: 20, range_max: 20, populated: 0.5, ..usual },
             Self::Duplicates => Settings { keys: 5000, duplicate_keys: 0.5, values_theta: 0.5, ..usual },
             Self::Bank => Settings { keys: 10, populated: 1.0, ..usual },
         }
+    }
+
+    /// Whether its transactions filter by value.
+    pub(crate) fn has_filters(self) -> bool {
+        self.medium() == Medium::Rows
     }
 
     /// What the keys of this workload hold.
     pub(crate) fn medium(self) -> Medium {
         match self {
             Self::ListAppend => Medium::Lists,
-            Self::Predicate => Medium::Rows,
+            Self::Predicate | Self::Everything => Medium::Rows,
             _ => Medium::Numbers,
         }
     }
@@ -249,6 +264,7 @@ impl SessionPlan {
                 self.each_op(steps, |plan, steps| plan.range(steps, [25, 25, 5, 10, 10]))
             }
             Workload::RandomRmwRange => self.each_op(steps, Self::modify_or_scan),
+            Workload::Everything => self.each_op(steps, Self::anything),
         }
     }
 
@@ -340,18 +356,20 @@ impl SessionPlan {
                 let (from, to) = self.bounds(key);
                 Step::Scan { from: Some(from), to: Some(to) }
             }
-            4 => {
-                let (from, to) = self.bounds(key);
-                let reverse = self.random.chance(0.5);
-                let rows_max = self.random.between(1, u64::from(self.settings.iterate_max)) as u32;
-                Step::Iterate { from, to, reverse, rows_max }
-            }
+            4 => self.iterator(key),
             _ => {
                 steps.push(Step::Read { key });
                 self.write(key)
             }
         };
         steps.push(step);
+    }
+
+    fn iterator(&mut self, key: Key) -> Step {
+        let (from, to) = self.bounds(key);
+        let reverse = self.random.chance(0.5);
+        let rows_max = self.random.between(1, u64::from(self.settings.iterate_max)) as u32;
+        Step::Iterate { from, to, reverse, rows_max }
     }
 
     fn bounds(&mut self, from: Key) -> (Key, Key) {
@@ -390,6 +408,30 @@ impl SessionPlan {
             };
             steps.push(step);
         }
+    }
+
+    /// One operation of any kind; a kind that only reads with the probability that settings say.
+    fn anything(&mut self, steps: &mut Vec<Step>) {
+        let (reads, key) = (self.is_read(), self.key());
+        let dice = self.random.below(10);
+        let step = match (reads, dice) {
+            (true, 0..=3) => Step::Read { key },
+            (true, 4..=5) => {
+                let (from, to) = self.bounds(key);
+                Step::Scan { from: Some(from), to: Some(to) }
+            }
+            (true, 6..=7) => self.iterator(key),
+            (true, _) => Step::Query { filter: self.filter() },
+            (false, 0..=2) => Step::Write { key, value: Rule::Put(self.row()) },
+            (false, 3..=4) => {
+                steps.push(Step::Read { key });
+                Step::Write { key, value: Rule::Put(self.row()) }
+            }
+            (false, 5..=6) => Step::Delete { key },
+            (false, 7..=8) => Step::Update { filter: self.filter(), set: self.row() },
+            (false, _) => Step::DeleteWhere { filter: self.filter() },
+        };
+        steps.push(step);
     }
 
     /// A filter that hits between 1 and `hits_max` rows where the columns are evenly spread.

@@ -4,7 +4,9 @@
 use checker::{Level, Options, Verdict, implications, oracle::oracle};
 use history::{Builder, History};
 use std::collections::HashSet;
-use workload::{Bug, Config, Fields, Plant, Settings, Simulation, Strength, Summary, Workload};
+use workload::{
+    Bug, Certification, Config, Fields, Plant, Settings, Simulation, Strength, Summary, Workload,
+};
 
 fn run(config: &Config) -> (History, Summary) {
     let mut builder = Builder::new();
@@ -61,39 +63,83 @@ fn implying(weakest: &[&str], with_predicates: bool) -> HashSet<Level> {
     }
 }
 
+/// What a strength keeps when no snapshot is old: session order and real time too.
+fn kept(strength: Strength) -> &'static [&'static str] {
+    match strength {
+        Strength::ReadCommitted => &["read-committed", "strong-read-committed"],
+        Strength::SnapshotIsolation => {
+            &["snapshot-isolation", "strong-session-snapshot-isolation", "strong-snapshot-isolation"]
+        }
+        Strength::Serializable | Strength::Strict => {
+            &["serializable", "strong-session-serializable", "strict-serializable"]
+        }
+    }
+}
+
+/// Checks a history at every level in `names`; how many of them the oracle decided.
+fn expect_accepted(config: &Config, names: &[&str]) -> usize {
+    let (history, _) = run(config);
+    let mut decided = 0;
+    for name in names {
+        let verdict = accepts(&history, level(name), config.clock_skew);
+        assert_ne!(verdict, Some(false), "violates {name}: {config:?}");
+        decided += usize::from(verdict.is_some());
+    }
+    decided
+}
+
+fn with_all_statuses(plan: Settings, strength: Strength) -> Config {
+    let config = Config::new(plan, strength, 8);
+    Config { abort_rate: 0.1, unknown_rate: 0.2, clock_skew: 500, ..config }
+}
+
 #[test]
 fn healthy_histories_keep_the_promise_and_more() {
     let mut decided = 0;
     for strength in Strength::ALL {
-        let kept: &[&str] = match strength {
-            Strength::ReadCommitted => &["read-committed", "strong-read-committed"],
-            Strength::SnapshotIsolation => {
-                &["snapshot-isolation", "strong-session-snapshot-isolation", "strong-snapshot-isolation"]
-            }
-            Strength::Serializable | Strength::Strict => {
-                &["serializable", "strong-session-serializable", "strict-serializable"]
-            }
-        };
         for workload in Workload::ALL {
             for seed in 0..30 {
-                let mut config = Config::new(tiny(workload, seed), strength, 8);
-                config.abort_rate = 0.1;
-                config.unknown_rate = 0.2;
-                config.clock_skew = 500;
-                let (history, _) = run(&config);
-                for name in kept {
-                    let verdict = accepts(&history, level(name), config.clock_skew);
-                    assert_ne!(
-                        verdict,
-                        Some(false),
-                        "{strength:?} {workload:?} seed {seed} at {name}: {config:?}"
-                    );
-                    decided += usize::from(verdict.is_some());
-                }
+                let config = with_all_statuses(tiny(workload, seed), strength);
+                decided += expect_accepted(&config, kept(strength));
             }
         }
     }
     assert!(decided > 1000, "the oracle decided only {decided}");
+}
+
+#[test]
+fn certification_by_conflicts_is_serializable_too() {
+    let mut decided = 0;
+    for workload in Workload::ALL {
+        for seed in 100..200 {
+            let config = with_all_statuses(tiny(workload, seed), Strength::Serializable);
+            let config = Config { certification: Certification::Conflicts, ..config };
+            decided += expect_accepted(&config, kept(Strength::Serializable));
+        }
+    }
+    assert!(decided > 1500, "the oracle decided only {decided}");
+}
+
+#[test]
+fn old_snapshots_keep_the_plain_level_only() {
+    for (strength, plain, session) in [
+        (Strength::SnapshotIsolation, "snapshot-isolation", "strong-session-snapshot-isolation"),
+        (Strength::Serializable, "serializable", "strong-session-serializable"),
+    ] {
+        for certification in [Certification::CommitOrder, Certification::Conflicts] {
+            let mut broken = 0;
+            for workload in Workload::ALL {
+                for seed in 0..20 {
+                    let config = with_all_statuses(tiny(workload, seed), strength);
+                    let config = Config { lag: 0.5, lag_max: 10, certification, ..config };
+                    expect_accepted(&config, &[plain]);
+                    let (history, _) = run(&config);
+                    broken += usize::from(accepts(&history, level(session), 0) == Some(false));
+                }
+            }
+            assert!(broken > 20, "{strength:?} {certification:?}: only {broken} miss their own session");
+        }
+    }
 }
 
 #[test]
@@ -120,6 +166,6 @@ fn planted_bugs_break_what_they_say_and_nothing_weaker() {
                 }
             }
         }
-        assert!(decided >= 5 * 9 * 6, "{bug:?}: the oracle decided only {decided}");
+        assert!(decided >= 5 * 10 * 6, "{bug:?}: the oracle decided only {decided}");
     }
 }
