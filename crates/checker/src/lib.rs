@@ -20,6 +20,7 @@ mod refine;
 mod restrict;
 mod schedule;
 mod survey;
+pub mod timestamped;
 mod verdict;
 
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};

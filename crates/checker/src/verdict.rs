@@ -174,6 +174,8 @@ pub enum EdgeKind {
     So,
     /// Real-time order.
     Rt,
+    /// The order of the database's timestamps.
+    Ts,
 }
 
 impl EdgeKind {
@@ -185,6 +187,7 @@ impl EdgeKind {
             Self::Rw => "rw",
             Self::So => "so",
             Self::Rt => "rt",
+            Self::Ts => "ts",
         }
     }
 }
@@ -222,6 +225,8 @@ pub enum Reason {
     Session,
     /// The first had ended before the second began.
     Clock,
+    /// The database's timestamps say so.
+    Timestamps,
 }
 
 /// Why there is no answer.

@@ -27,7 +27,8 @@ pub use builder::{BuildError, Builder};
 pub use column::Column;
 pub use ids::{ColumnId, Id, KeyId, OpId, SessionId, TxnId, ValueId};
 pub use model::{
-    Footprint, History, Lock, Operation, Operations, Range, Row, Span, Status, Timestamp, Transaction,
+    Footprint, History, Lock, Operation, Operations, Point, PointKind, Range, Row, Span, Status, Timestamp,
+    Transaction,
 };
 pub use names::{Name, NameRef, Names};
 pub use predicate::{Comparison, Predicate};

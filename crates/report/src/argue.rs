@@ -49,6 +49,7 @@ impl Speaker<'_> {
             Reason::Otherwise { ref because } => self.otherwise(edge, because, depth),
             Reason::Session => self.session(edge),
             Reason::Clock => self.clock(edge),
+            Reason::Timestamps => self.timestamps(edge),
         }
     }
 
@@ -215,6 +216,16 @@ impl Speaker<'_> {
         }
     }
 
+    /// `by the database's timestamps 1:0 (7..9) comes before 2:0 (9..12)`.
+    fn timestamps(&self, edge: &Edge) -> String {
+        let timed = |txn: TxnId| match self.history.transaction(txn).db() {
+            Some((start, commit)) => format!("{} ({start}..{commit})", self.name(txn)),
+            None => self.name(txn),
+        };
+        let first = edge.from.map_or("the initial state".to_owned(), timed);
+        format!("by the database's timestamps {first} comes before {}", timed(edge.to))
+    }
+
     // ---- words ----
 
     fn deed(&self, op: OpId) -> String {
@@ -247,7 +258,7 @@ impl Speaker<'_> {
             Reason::Saw { read, write } => [Some(read), write],
             Reason::Missed { read, write } => [Some(read), Some(write)],
             Reason::Overwrote { first, second } => [first, Some(second)],
-            Reason::Otherwise { .. } | Reason::Session | Reason::Clock => [None, None],
+            Reason::Otherwise { .. } | Reason::Session | Reason::Clock | Reason::Timestamps => [None, None],
         };
         ops.into_iter().flatten().map(|op| self.place(op)).collect()
     }

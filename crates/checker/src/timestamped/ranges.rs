@@ -1,0 +1,278 @@
+//! Operations on many keys: scans, iterators, queries, predicate writes.
+//!
+//! Each is decided key by key. For every key that the operation speaks of, the snapshot and the
+//! transaction's own view say what it had to contribute: its value if it is there (and satisfies the
+//! predicate), nothing otherwise. A key that contributed something else is a finding.
+//!
+//! * a scan speaks of every key of its range;
+//! * an iterator speaks of the keys from its beginning to the last row it returned, and of the whole
+//!   range if it reported the end;
+//! * a query and a predicate write speak of every key of the history.
+//!
+//! A row of a key that the operation does not speak of is a finding too.
+//!
+//! **Cost.** The keys of the range; all keys for queries and predicate writes.
+
+use super::local::Own;
+use super::replay::{Replay, content, wrong};
+use super::view::View;
+use super::{Axiom, Content, Finding};
+use crate::Ryow;
+use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, TxnId, ValueId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The order in which rows come back.
+#[derive(Clone, Copy)]
+enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// The keys in the order of their names.
+pub(super) struct KeyOrder {
+    rank: Vec<u32>,
+    sorted: Vec<KeyId>,
+}
+
+impl KeyOrder {
+    fn new(history: &History) -> Self {
+        let rank = history.keys().ranks();
+        let mut sorted = vec![KeyId(0); rank.len()];
+        for (index, &place) in rank.iter().enumerate() {
+            sorted[place as usize] = KeyId::new(index);
+        }
+        Self { rank, sorted }
+    }
+
+    fn rank(&self, key: KeyId) -> usize {
+        self.rank[key.index()] as usize
+    }
+
+    /// The places of a range's keys.
+    fn places(&self, range: Range) -> std::ops::Range<usize> {
+        let start = range.from.map_or(0, |key| self.rank(key));
+        let end = range.to.map_or(self.sorted.len(), |key| self.rank(key));
+        start..end.max(start)
+    }
+
+    /// The places of the keys that an iterator speaks of.
+    fn places_visited(
+        &self,
+        range: Range,
+        reverse: bool,
+        exhausted: bool,
+        rows: &[Row],
+    ) -> std::ops::Range<usize> {
+        let whole = self.places(range);
+        let visited = rows.iter().map(|row| self.rank(row.key));
+        if exhausted {
+            return whole;
+        }
+        if reverse {
+            visited.min().map_or(whole.end..whole.end, |last| last.clamp(whole.start, whole.end)..whole.end)
+        } else {
+            visited.max().map_or(whole.start..whole.start, |last| {
+                whole.start..(last + 1).clamp(whole.start, whole.end)
+            })
+        }
+    }
+}
+
+/// The rows of the operation being replayed, by key; used again and again.
+#[derive(Default)]
+pub(super) struct RowsSeen {
+    by_key: FxHashMap<KeyId, ValueId>,
+}
+
+impl RowsSeen {
+    fn fill(&mut self, rows: &[Row]) {
+        self.by_key.clear();
+        self.by_key.extend(rows.iter().map(|row| (row.key, row.value)));
+    }
+
+    fn take(&mut self, key: KeyId) -> ValueId {
+        self.by_key.remove(&key).unwrap_or(ValueId::ABSENT)
+    }
+
+    /// What nobody took, by key.
+    fn rest(&mut self) -> Vec<(KeyId, ValueId)> {
+        let mut rest: Vec<_> = self.by_key.drain().collect();
+        rest.sort_unstable_by_key(|(key, _)| *key);
+        rest
+    }
+}
+
+impl<F: FnMut(Finding)> Replay<'_, F> {
+    pub(super) fn observe_range(&mut self, txn: TxnId, op: OpId, operation: Operation<'_>, snapshot: u32) {
+        match operation {
+            Operation::Scan { range, rows: Some(rows) } => {
+                let keys = self.key_order();
+                let places = keys.places(range);
+                let keys: Vec<KeyId> = keys.sorted[places].to_vec();
+                self.compare(txn, op, &keys, None, rows, snapshot, Some(Direction::Ascending));
+            }
+            Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
+                let keys = self.key_order();
+                let places = keys.places_visited(range, reverse, exhausted, rows);
+                let keys: Vec<KeyId> = keys.sorted[places].to_vec();
+                let direction = if reverse { Direction::Descending } else { Direction::Ascending };
+                self.compare(txn, op, &keys, None, rows, snapshot, Some(direction));
+            }
+            Operation::Query { predicate, rows: Some(rows) } => {
+                let keys: Vec<KeyId> = self.history.keys().ids().collect();
+                self.compare(txn, op, &keys, Some(predicate), rows, snapshot, None);
+            }
+            Operation::Update { predicate, set, count, keys } => {
+                self.write_where(txn, op, predicate, set, count, keys, snapshot);
+            }
+            Operation::DeleteWhere { predicate, count, keys } => {
+                self.write_where(txn, op, predicate, ValueId::ABSENT, count, keys, snapshot);
+            }
+            _ => {}
+        }
+    }
+
+    fn key_order(&mut self) -> &KeyOrder {
+        self.key_order.get_or_insert_with(|| KeyOrder::new(self.history))
+    }
+
+    /// Compares what came back with what the keys had to contribute.
+    #[expect(clippy::too_many_arguments, reason = "the fields of the operation")]
+    fn compare(
+        &mut self,
+        txn: TxnId,
+        op: OpId,
+        keys: &[KeyId],
+        predicate: Option<&Predicate>,
+        rows: &[Row],
+        snapshot: u32,
+        ordered: Option<Direction>,
+    ) {
+        self.rows.fill(rows);
+        self.compare_shape(txn, op, rows, ordered);
+        for &key in keys {
+            let seen = self.rows.take(key);
+            if let Some((axiom, other, expected)) = self.differs(key, predicate, seen, snapshot) {
+                self.broken.push(wrong(axiom, txn, op, key, other, expected, seen));
+            }
+        }
+        for (key, seen) in self.rows.rest() {
+            let expected = Content::Value(ValueId::ABSENT);
+            self.broken.push(wrong(Axiom::External, txn, op, key, None, expected, seen));
+        }
+    }
+
+    /// A row that comes twice or out of order contradicts the rows before it, whatever the snapshot is.
+    fn compare_shape(&mut self, txn: TxnId, op: OpId, rows: &[Row], ordered: Option<Direction>) {
+        let mut before: FxHashSet<KeyId> = FxHashSet::default();
+        for (index, row) in rows.iter().enumerate() {
+            let again = !before.insert(row.key);
+            let after = index.checked_sub(1).map(|index| rows[index].key);
+            let astray = ordered.zip(after).is_some_and(|(direction, after)| {
+                let order = self.key_order();
+                let rank = |key| order.rank(key);
+                match direction {
+                    Direction::Ascending => rank(after) > rank(row.key),
+                    Direction::Descending => rank(after) < rank(row.key),
+                }
+            });
+            if again || astray {
+                let expected = Content::Value(ValueId::ABSENT);
+                self.broken.push(wrong(Axiom::Internal, txn, op, row.key, None, expected, row.value));
+            }
+        }
+    }
+
+    /// What a key had to contribute, if it is not `seen`.
+    fn differs(
+        &self,
+        key: KeyId,
+        predicate: Option<&Predicate>,
+        seen: ValueId,
+        snapshot: u32,
+    ) -> Option<(Axiom, Option<TxnId>, Content)> {
+        let (outside, writer) = self.state.seen(key, snapshot);
+        let local = self.locals.get(key, &self.state).filter(|local| local.own != Own::Nothing);
+        // A row whose value is not known says that there is one.
+        let fits = |view: View<'_>| match seen.is_known() {
+            true => view.same(View::Value(seen), self.values),
+            false => view.is_present(self.values),
+        };
+        let inside = local.map(|local| local.over(outside, self.values).filter(predicate, self.values));
+        let outside = outside.filter(predicate, self.values);
+        let (fitting, expected) = match (inside, self.ryow) {
+            (Some(inside), Ryow::Must) => (fits(inside), inside),
+            (Some(inside), Ryow::May) => (fits(inside) || fits(outside), inside),
+            (None, _) | (_, Ryow::Never) => (fits(outside), outside),
+        };
+        if fitting {
+            return None;
+        }
+        let own = self.ryow != Ryow::Never && local.is_some_and(|local| local.is_own());
+        let (axiom, other) = if own { (Axiom::Internal, None) } else { (Axiom::External, writer) };
+        Some((axiom, other, content(expected)))
+    }
+
+    /// A predicate write: judges what the database reported, and writes.
+    #[expect(clippy::too_many_arguments, reason = "the fields of the operation")]
+    fn write_where(
+        &mut self,
+        txn: TxnId,
+        op: OpId,
+        predicate: &Predicate,
+        set: ValueId,
+        count: Option<u64>,
+        reported: Option<&[KeyId]>,
+        snapshot: u32,
+    ) {
+        let matching: Vec<KeyId> =
+            self.history.keys().ids().filter(|&key| self.matches(key, predicate, snapshot)).collect();
+        if let Some(count) = count.filter(|&count| count != matching.len() as u64) {
+            self.broken.push(Finding {
+                axiom: Axiom::External,
+                txn,
+                op: Some(op),
+                key: None,
+                other: None,
+                expected: Content::Count(matching.len() as u64),
+                seen: Content::Count(count),
+            });
+        }
+        if let Some(reported) = reported {
+            self.compare_keys(txn, op, &matching, reported, snapshot);
+        }
+        for &key in reported.unwrap_or(&matching) {
+            self.locals.entry(key, &mut self.state).write(set);
+        }
+    }
+
+    fn matches(&self, key: KeyId, predicate: &Predicate, snapshot: u32) -> bool {
+        let (outside, _) = self.state.seen(key, snapshot);
+        let view = match self.locals.get(key, &self.state) {
+            Some(local) => local.over(outside, self.values),
+            None => outside,
+        };
+        view.satisfies(predicate, self.values)
+    }
+
+    /// A finding for each key that matches and was not reported, or the other way round. The value in
+    /// question stands on the side that has it.
+    fn compare_keys(&mut self, txn: TxnId, op: OpId, matching: &[KeyId], reported: &[KeyId], snapshot: u32) {
+        let mut reported: Vec<KeyId> = reported.to_vec();
+        reported.sort_unstable();
+        reported.dedup();
+        let missing = matching.iter().filter(|key| reported.binary_search(key).is_err());
+        let surplus = reported.iter().filter(|key| matching.binary_search(key).is_err());
+        let differing: Vec<(KeyId, bool)> =
+            missing.map(|&key| (key, true)).chain(surplus.map(|&key| (key, false))).collect();
+        for (key, had_to_match) in differing {
+            let (outside, other) = self.state.seen(key, snapshot);
+            let local = self.locals.get(key, &self.state);
+            let value = content(local.map_or(outside, |local| local.over(outside, self.values)));
+            let nothing = Content::Value(ValueId::ABSENT);
+            let (expected, seen) = if had_to_match { (value, nothing) } else { (nothing, value) };
+            let (op, key) = (Some(op), Some(key));
+            self.broken.push(Finding { axiom: Axiom::External, txn, op, key, other, expected, seen });
+        }
+    }
+}

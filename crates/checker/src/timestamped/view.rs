@@ -1,0 +1,124 @@
+//! The value of a key as a transaction sees it, without making new values.
+//!
+//! A history's values are interned and never change, but a list that grew by appends during the replay
+//! may be a value that nobody read: it has no id. A [`View`] is either an id or the pieces of a list.
+//!
+//! What operations mean is said once, at [`crate::oracle`]: an absent key and an empty list are the same,
+//! and appending to a scalar makes a list of both.
+
+use history::{Comparison, NameRef, Predicate, ValueId, ValueRef, Values};
+
+/// The value of a key, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum View<'a> {
+    /// A value that has an id, or [`ValueId::ABSENT`].
+    Value(ValueId),
+    /// A list in pieces.
+    List(Pieces<'a>),
+}
+
+/// The elements of a list: what it grew from if that was a scalar, what was there, what was added.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pieces<'a> {
+    pub(super) first: Option<ValueId>,
+    pub(super) body: &'a [ValueId],
+    pub(super) tail: &'a [ValueId],
+}
+
+impl<'a> Pieces<'a> {
+    pub(super) fn len(self) -> usize {
+        usize::from(self.first.is_some()) + self.body.len() + self.tail.len()
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = ValueId> + use<'a> {
+        self.first.into_iter().chain(self.body.iter().copied()).chain(self.tail.iter().copied())
+    }
+}
+
+impl<'a> View<'a> {
+    /// Whether a reader cannot tell the two apart.
+    #[inline]
+    pub(super) fn same(self, other: View<'_>, values: &Values) -> bool {
+        match (self, other) {
+            (View::Value(a), View::Value(b)) if a == b => true,
+            // Interned values with different ids differ, except that the empty list is absent.
+            (View::Value(a), View::Value(b)) if a != ValueId::ABSENT && b != ValueId::ABSENT => false,
+            _ => self.same_list(other, values),
+        }
+    }
+
+    #[cold]
+    fn same_list(self, other: View<'_>, values: &Values) -> bool {
+        let (Some(a), Some(b)) = (self.list(values), other.list(values)) else { return false };
+        a.len() == b.len() && a.iter().eq(b.iter())
+    }
+
+    /// The elements, if it is a list or absent.
+    pub(super) fn list(self, values: &'a Values) -> Option<Pieces<'a>> {
+        match self {
+            View::List(pieces) => Some(pieces),
+            View::Value(ValueId::ABSENT) => Some(Pieces::default()),
+            View::Value(id) if !id.is_known() => None,
+            View::Value(id) => match values.get(id) {
+                ValueRef::List(body) => Some(Pieces { body, ..Pieces::default() }),
+                _ => None,
+            },
+        }
+    }
+
+    /// What an append builds on.
+    pub(super) fn elements(self, values: &'a Values) -> Pieces<'a> {
+        match (self.list(values), self) {
+            (Some(pieces), _) | (None, View::List(pieces)) => pieces,
+            (None, View::Value(id)) => Pieces { first: Some(id), ..Pieces::default() },
+        }
+    }
+
+    /// The value after appending; a value of the state or of the history, which has no tail yet.
+    pub(super) fn with(self, tail: &'a [ValueId], values: &'a Values) -> View<'a> {
+        let pieces = self.elements(values);
+        debug_assert!(pieces.tail.is_empty(), "only a value that is not yet appended to is appended to");
+        View::List(Pieces { tail, ..pieces })
+    }
+
+    /// Whether the key is there at all.
+    pub(super) fn is_present(self, values: &Values) -> bool {
+        self.list(values).is_none_or(|list| list.len() > 0)
+    }
+
+    /// What a key with this value contributes to an operation with this predicate.
+    pub(super) fn filter(self, predicate: Option<&Predicate>, values: &Values) -> View<'a> {
+        match predicate {
+            Some(predicate) if !self.satisfies(predicate, values) => View::Value(ValueId::ABSENT),
+            _ => self,
+        }
+    }
+
+    /// Whether a key with this value satisfies a predicate.
+    pub(super) fn satisfies(self, predicate: &Predicate, values: &Values) -> bool {
+        self.is_present(values)
+            && match self {
+                View::Value(id) => predicate.holds(values, id),
+                View::List(_) => self.list_satisfies(predicate, values),
+            }
+    }
+
+    /// As [`Predicate::holds`], for a list that has no id: it answers to the column of scalars, equals
+    /// the lists with its elements, and is neither less nor greater than anything.
+    fn list_satisfies(self, predicate: &Predicate, values: &Values) -> bool {
+        match predicate {
+            Predicate::All(parts) => parts.iter().all(|part| self.list_satisfies(part, values)),
+            Predicate::Any(parts) => parts.iter().any(|part| self.list_satisfies(part, values)),
+            Predicate::Not(part) => !self.list_satisfies(part, values),
+            Predicate::Compare { column, with, constant } => {
+                let equal = self.same(View::Value(*constant), values);
+                values.columns().get(*column) == NameRef::Str("value")
+                    && match with {
+                        Comparison::Equal => equal,
+                        Comparison::NotEqual => !equal,
+                        _ => false,
+                    }
+            }
+        }
+    }
+}

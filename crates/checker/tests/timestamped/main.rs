@@ -1,0 +1,7 @@
+//! Checking by timestamps, against a naive replay of the definition.
+
+mod drawn;
+mod evidence;
+mod naive;
+mod offline;
+mod planted;
