@@ -577,6 +577,17 @@ impl Builder {
         self.taken.1 + self.op_count() as u64
     }
 
+    /// How many keys have been seen; their ids are 0, 1, ….
+    pub fn key_count(&self) -> usize {
+        self.keys.names.len()
+    }
+
+    /// Corrects what a read gave, for formats where that is known only later.
+    pub(crate) fn set_read_value(&mut self, op: OpId, value: ValueId) {
+        debug_assert_eq!(self.history.ops[op].kind, kind::READ, "only reads give values");
+        self.history.ops[op].b = value.0;
+    }
+
     /// The transactions so far as a history of their own; the builder goes on with what follows them. Sessions
     /// keep counting, keys and values are forgotten, so that memory does not grow with the number of parts.
     /// Equal transaction ids are only noticed within a part.

@@ -26,6 +26,26 @@ mod read;
 mod source;
 mod write;
 
+// The peers' formats: what their files share, then one file a format.
+mod edn;
+mod json_tree;
+mod plain;
+mod tree;
+
+mod dbcop_header;
+mod jepsen;
+
+pub mod awdit;
+pub mod cobra;
+pub mod dbcop_bincode;
+pub mod dbcop_hist;
+pub mod dbcop_json;
+pub mod elle_edn;
+pub mod elle_json;
+pub mod text;
+pub mod timekiller;
+pub mod viper;
+
 pub use convert::{ConvertError, Converted, Origin, Target, convert};
 pub use detect::{Likeness, Probe};
 pub use error::{Located, Place, ReadError};
@@ -86,6 +106,12 @@ pub type ReadDirectory =
 /// The signature of every writer: a history, or the next part of one, into a stream.
 pub type Write = fn(history: &History, part: Part, out: &mut dyn std::io::Write) -> Result<(), WriteError>;
 
+/// The signature of a writer of a history that is a directory: every file is handed over by name, whole.
+pub type WriteDirectory = fn(history: &History, put: &mut PutFile<'_>) -> Result<(), WriteError>;
+
+/// Takes a file of a directory: its name and its bytes.
+pub type PutFile<'a> = dyn FnMut(&str, &[u8]) -> Result<(), WriteError> + 'a;
+
 /// What the first bytes of a frame tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -121,6 +147,8 @@ pub enum Output {
     Whole(Write),
     /// The writer also takes a history in parts, each a run of consecutive transactions.
     Parts(Write),
+    /// The writer makes a directory of files.
+    Directory(WriteDirectory),
 }
 
 /// Refusals that `--lenient` turned into warnings.
@@ -278,5 +306,95 @@ formats! {
         detect: binary::detect,
         input: Input::Frames(binary::read, binary::frame_length),
         output: Output::Parts(binary::write),
+    };
+    /// Jepsen and Elle histories as EDN.
+    ElleEdn FormatRow {
+        name: "elle-edn",
+        about: "Jepsen and Elle operations as EDN: list-append, rw-register and other models",
+        extensions: &["edn"],
+        detect: elle_edn::detect,
+        input: Input::Whole(elle_edn::read),
+        output: Output::Whole(elle_edn::write),
+    };
+    /// Jepsen and Elle histories as JSON.
+    ElleJson FormatRow {
+        name: "elle-json",
+        about: "Jepsen and Elle operations as JSON, an array or one object a line",
+        extensions: &["json"],
+        detect: elle_json::detect,
+        input: Input::Whole(elle_json::read),
+        output: Output::Whole(elle_json::write),
+    };
+    /// TimeKiller's transactions with timestamps.
+    Timekiller FormatRow {
+        name: "timekiller",
+        about: "TimeKiller's JSON: transactions with the database's timestamps, key-value or list",
+        extensions: &[],
+        detect: timekiller::detect,
+        input: Input::Whole(timekiller::read),
+        output: Output::Whole(timekiller::write),
+    };
+    /// dbcop's JSON.
+    DbcopJson FormatRow {
+        name: "dbcop-json",
+        about: "dbcop's JSON: sessions of transactions of events",
+        extensions: &[],
+        detect: dbcop_json::detect,
+        input: Input::Whole(dbcop_json::read),
+        output: Output::Whole(dbcop_json::write),
+    };
+    /// dbcop's text.
+    DbcopHist FormatRow {
+        name: "dbcop-hist",
+        about: "dbcop's text: [x:=1 y==2], one session after the other",
+        extensions: &[],
+        detect: dbcop_hist::detect,
+        input: Input::Whole(dbcop_hist::read),
+        output: Output::Whole(dbcop_hist::write),
+    };
+    /// The text of PolySI, Plume and IsoVista.
+    Text FormatRow {
+        name: "text",
+        about: "the text of PolySI, Plume and IsoVista: r(key,value,session,transaction)",
+        extensions: &["txt"],
+        detect: text::detect,
+        input: Input::Whole(text::read),
+        output: Output::Whole(text::write),
+    };
+    /// AWDIT's test histories.
+    Awdit FormatRow {
+        name: "awdit",
+        about: "AWDIT's test histories: w key value, lines of dashes and equals signs",
+        extensions: &[],
+        detect: awdit::detect,
+        input: Input::Whole(awdit::read),
+        output: Output::Whole(awdit::write),
+    };
+    /// dbcop's binary form.
+    DbcopBincode FormatRow {
+        name: "dbcop",
+        about: "dbcop's binary histories (history.bincode)",
+        extensions: &["bincode"],
+        detect: dbcop_bincode::detect,
+        input: Input::Whole(dbcop_bincode::read),
+        output: Output::Whole(dbcop_bincode::write),
+    };
+    /// Cobra's logs.
+    Cobra FormatRow {
+        name: "cobra",
+        about: "Cobra's logs, a directory of T<n>.log; with write ids or value-only",
+        extensions: &[],
+        detect: cobra::detect,
+        input: Input::Directory(cobra::read),
+        output: Output::Directory(cobra::write),
+    };
+    /// Viper's logs.
+    Viper FormatRow {
+        name: "viper",
+        about: "Viper's JSON logs, a directory of J<n>.log",
+        extensions: &[],
+        detect: viper::detect,
+        input: Input::Directory(viper::read),
+        output: Output::Directory(viper::write),
     };
 }

@@ -72,6 +72,9 @@ impl ValueId {
     /// The result is not known (the field was missing).
     pub const UNKNOWN: Self = Self(0x7fff_ffff);
 
+    /// The integer 0, which keys start with in many formats.
+    pub const ZERO: Self = Self(Self::INLINE);
+
     const INLINE: u32 = 0x8000_0000;
 
     /// The id of a small integer, if it is one.

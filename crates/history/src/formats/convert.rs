@@ -9,7 +9,7 @@
 //! grow with the file.
 
 use super::read::{Loaded, Mapping, Reading, Warned};
-use super::write::{Part, WriteError, Writing};
+use super::write::{Part, WriteError, Writing, write_path};
 use super::{Format, Input, Output, ReadError, ReadOptions};
 use std::fmt;
 use std::io;
@@ -132,9 +132,14 @@ pub fn convert(
 }
 
 fn convert_whole(loaded: Loaded, target: Target<'_>, to: Format) -> Result<Converted, ConvertError> {
-    let mut writing = target.open()?;
-    writing.part(&loaded.history, to, Part::WHOLE)?;
-    writing.finish()?;
+    match target {
+        Target::Path(path) => write_path(&loaded.history, to, path)?,
+        Target::Stream(..) => {
+            let mut writing = target.open()?;
+            writing.part(&loaded.history, to, Part::WHOLE)?;
+            writing.finish()?;
+        }
+    }
     Ok(Converted {
         from: loaded.format,
         to,

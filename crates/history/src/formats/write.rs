@@ -1,7 +1,7 @@
 //! A history into a file or a stream.
 
 use super::source::Compression;
-use super::{Format, Output};
+use super::{Format, Output, WriteDirectory};
 use crate::History;
 use std::fmt;
 use std::fs::File;
@@ -45,6 +45,11 @@ pub enum WriteError {
     },
     /// The format is only read.
     NotWritable {
+        /// The format.
+        format: Format,
+    },
+    /// The format is a directory of files, which no stream can hold.
+    NeedsDirectory {
         /// The format.
         format: Format,
     },
@@ -100,6 +105,9 @@ impl fmt::Display for WriteError {
                     writable.join(", ")
                 )
             }
+            Self::NeedsDirectory { format } => {
+                write!(f, "the format {format} is a directory of files: give the path of a directory to make")
+            }
             Self::Io { path, source } if source.kind() == io::ErrorKind::StorageFull => {
                 write!(f, "{}: the disk is full", path.display())
             }
@@ -118,17 +126,44 @@ impl std::error::Error for WriteError {
 }
 
 /// Writes a history to a file, compressed if its name ends in `.gz` or `.zst`. The file appears when it is
-/// complete: a failed write leaves nothing behind and an older file untouched.
+/// complete: a failed write leaves nothing behind and an older file untouched. Where the format is a directory,
+/// the path is one that does not exist yet, or is empty.
 pub fn write_path(history: &History, format: Format, path: &Path) -> Result<(), WriteError> {
+    if let Output::Directory(write) = format.row().output {
+        return write_directory(history, write, path);
+    }
     let mut writing = Writing::create(path)?;
     writing.part(history, format, Part::WHOLE)?;
     writing.finish()
+}
+
+/// Writes the files of a directory beside its place and puts them there when all are complete.
+fn write_directory(history: &History, write: WriteDirectory, path: &Path) -> Result<(), WriteError> {
+    let unfinished = unfinished_path(path);
+    let failed = |source| WriteError::Io { path: path.to_owned(), source };
+    std::fs::create_dir(&unfinished).map_err(failed)?;
+    let result =
+        write(history, &mut |name, bytes| std::fs::write(unfinished.join(name), bytes).map_err(failed))
+            .and_then(|()| std::fs::rename(&unfinished, path).map_err(failed));
+    if result.is_err() {
+        // What cannot be removed is left; the error that brought us here is the one to report.
+        let _ = std::fs::remove_dir_all(&unfinished);
+    }
+    result
+}
+
+fn unfinished_path(path: &Path) -> PathBuf {
+    // A path that ends in a separator names the same directory without it.
+    let mut unfinished = path.components().as_path().as_os_str().to_owned();
+    unfinished.push(format!(".{}.unfinished", std::process::id()));
+    PathBuf::from(unfinished)
 }
 
 /// Writes a history to a stream, not compressed.
 pub fn write_stream(history: &History, format: Format, out: &mut dyn io::Write) -> Result<(), WriteError> {
     match format.row().output {
         Output::No => Err(WriteError::NotWritable { format }),
+        Output::Directory(_) => Err(WriteError::NeedsDirectory { format }),
         Output::Whole(write) | Output::Parts(write) => write(history, Part::WHOLE, out),
     }
 }
@@ -167,11 +202,7 @@ impl<'a> Writing<'a> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
         // A device or a pipe is written in place; a regular file is replaced when all is well.
         let in_place = std::fs::metadata(path).is_ok_and(|meta| !meta.is_file());
-        let unfinished = (!in_place).then(|| {
-            let mut unfinished = path.as_os_str().to_owned();
-            unfinished.push(format!(".{}.unfinished", std::process::id()));
-            PathBuf::from(unfinished)
-        });
+        let unfinished = (!in_place).then(|| unfinished_path(path));
         let file = File::create(unfinished.as_deref().unwrap_or(path)).map_err(failed)?;
         let mut writing = Self { out: Encoder::Closed, path: path.to_owned(), unfinished };
         let buffered = BufWriter::with_capacity(BUFFER_LEN, Box::new(file) as Box<dyn io::Write>);
@@ -204,6 +235,7 @@ impl<'a> Writing<'a> {
         };
         let result = match format.row().output {
             Output::No => Err(WriteError::NotWritable { format }),
+            Output::Directory(_) => Err(WriteError::NeedsDirectory { format }),
             Output::Whole(write) | Output::Parts(write) => write(history, part, out),
         };
         result.map_err(|error| error.at(&self.path))
