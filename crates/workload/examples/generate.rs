@@ -7,13 +7,10 @@
 
 #![allow(clippy::print_stderr)]
 
-use history::formats::{Format, Output, Part, Writing};
+use history::formats::{Format, Output, Writing, write_path};
 use std::path::Path;
 use std::time::Instant;
-use workload::{Config, Fields, Recorder, Simulation, Target, Workload};
-
-/// Transactions that are held before they are written.
-const STRETCH: usize = 50_000;
+use workload::{Config, Fields, Simulation, Target, Workload};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,28 +28,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         config.set(name, value)?;
     }
     let started = Instant::now();
-    let mut simulation = Simulation::new(config)?;
+    let simulation = Simulation::new(config)?;
     let format = Format::from_file_name(out).ok_or("the name of OUT says no format; e.g. out.jsonl")?;
-    let in_parts = matches!(format.row().output, Output::Parts(_));
-    let mut writing = Writing::create(Path::new(out))?;
-    let mut part = Part { last: false, ..Part::WHOLE };
-    let mut recorder = Recorder::new(Fields::default());
-    let mut builder = history::Builder::new();
-    recorder.header(simulation.config(), &mut builder);
-    while let Some(executed) = simulation.next_transaction() {
-        recorder.transaction(executed, &mut builder)?;
-        if in_parts && builder.len() == STRETCH {
-            let history = builder.take_part()?;
-            writing.part(&history, format, part)?;
-            part.index += 1;
-            part.transactions_before += history.len() as u64;
-            part.operations_before += history.op_count() as u64;
+    let summary = match format.row().output {
+        Output::Parts(_) => {
+            let mut writing = Writing::create(Path::new(out))?;
+            let summary = simulation.run_in_parts(Fields::default(), |history, part| {
+                Ok::<_, Box<dyn std::error::Error>>(writing.part(history, format, part)?)
+            })?;
+            writing.finish()?;
+            summary
         }
-    }
-    writing.part(&builder.take_part()?, format, Part { last: true, ..part })?;
-    writing.finish()?;
+        _ => {
+            let mut builder = history::Builder::new();
+            let summary = simulation.run(Fields::default(), &mut builder)?;
+            write_path(&builder.finish()?, format, Path::new(out))?;
+            summary
+        }
+    };
     let seconds = started.elapsed().as_secs_f64();
-    let summary = simulation.summary();
     eprintln!(
         "committed {}, conflicts {}, aborted {}, unknown {} ({} took effect), planted {}; {seconds:.2} s",
         summary.committed,

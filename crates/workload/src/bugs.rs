@@ -80,6 +80,16 @@ pub(crate) enum Act {
     Pause,
 }
 
+impl Act {
+    /// The role that issues an operation, if it is one.
+    pub(crate) fn operates(self) -> Option<Role> {
+        match self {
+            Self::Write(role, ..) | Self::Read(role, ..) | Self::Scan(role, _) => Some(role),
+            Self::Begin(_) | Self::Commit(_) | Self::Abort(_) | Self::Pause => None,
+        }
+    }
+}
+
 pub(crate) struct Script {
     /// Which of the sessions that take part plays each role; roles of one session never overlap.
     pub(crate) actors: &'static [u8],

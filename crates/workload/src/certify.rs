@@ -1,9 +1,10 @@
 //! Whether a transaction may commit.
 //!
-//! **Read-committed.** Always, but for a list that was read together with its own elements: it must still
-//! be the one the elements go to. A locking database would have kept others from it.
+//! **Read-committed.** If nobody has changed a key that it holds: one read with a lock, or a list read
+//! together with its own elements. (A locking database would have made the others wait; this one refuses.)
 //!
-//! **Snapshot isolation.** If nobody has committed a write to a key of its since its snapshot.
+//! **Snapshot isolation.** If nobody has committed a write to a key that it wrote or holds since its
+//! snapshot.
 //!
 //! **Serializable by commit order** (backward validation: Kung and Robinson, *On Optimistic Methods for
 //! Concurrency Control*, 1981). If it only read; or if all that it read, by key, range or filter, would be
@@ -85,9 +86,10 @@ impl Certifier {
     /// Whether a transaction that wants to commit now may.
     pub(crate) fn allows(&self, claims: &Claims, store: &Store) -> bool {
         match self.rule {
-            Rule::ReadCommitted => lists_are_unchanged(claims, store),
+            Rule::ReadCommitted => held_are_unchanged(claims, store),
             Rule::FirstCommitter => is_first_committer(claims, store),
-            Rule::CommitOrder => claims.reads_only() || self.missed(claims, store).next().is_none(),
+            Rule::CommitOrder if claims.reads_only() => is_first_committer(claims, store),
+            Rule::CommitOrder => self.missed(claims, store).next().is_none(),
             Rule::Conflicts => is_first_committer(claims, store) && !self.makes_a_pivot(claims, store),
         }
     }
@@ -182,12 +184,14 @@ impl Certifier {
     }
 }
 
-fn lists_are_unchanged(claims: &Claims, store: &Store) -> bool {
-    claims.built_on.iter().all(|&(key, write)| store.last_write(key) == write)
+fn held_are_unchanged(claims: &Claims, store: &Store) -> bool {
+    claims.held.iter().all(|&(key, write)| store.last_write(key) == write)
 }
 
 fn is_first_committer(claims: &Claims, store: &Store) -> bool {
-    claims.changes.iter().all(|(key, _)| store.last_write(key) <= claims.snapshot)
+    let changed = claims.changes.iter().map(|(key, _)| key);
+    let held = claims.held.iter().map(|(key, _)| *key);
+    changed.chain(held).all(|key| store.last_write(key) <= claims.snapshot)
 }
 
 fn matters(filter: &Filter, newer: &Newer) -> bool {

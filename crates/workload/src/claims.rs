@@ -78,8 +78,9 @@ pub(crate) struct Claims {
     pub(crate) ranges: Vec<(Option<Key>, Option<Key>)>,
     /// Filters evaluated over all keys.
     pub(crate) filters: Vec<Filter>,
-    /// Lists read after an append of its own, with the write it built on.
-    pub(crate) built_on: Vec<(Key, Stamp)>,
+    /// Keys that must not change until commit, with their last write when that began: those read with a
+    /// lock, and lists read after an append of its own.
+    pub(crate) held: Vec<(Key, Stamp)>,
     pub(crate) changes: Changes,
 }
 
@@ -88,7 +89,7 @@ impl Claims {
         self.reads.clear();
         self.ranges.clear();
         self.filters.clear();
-        self.built_on.clear();
+        self.held.clear();
         self.changes.clear();
     }
 

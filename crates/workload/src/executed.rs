@@ -3,7 +3,7 @@
 use crate::bugs::Bug;
 use crate::keys::Key;
 use crate::plan::{Filter, Piece, Value};
-use history::{Span, Status};
+use history::{Lock, Span, Status};
 
 /// One operation and its result. A missing result is not known to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Done {
         key: Key,
         /// What was there.
         value: Option<Value>,
+        /// Whether it locked.
+        lock: Lock,
     },
     /// Insert or overwrite.
     Write {
@@ -96,6 +98,8 @@ pub struct Executed {
     pub db: Option<(u64, u64)>,
     /// The operations.
     pub ops: Vec<Done>,
+    /// The client's clock around each operation, where the simulation keeps it.
+    pub times: Vec<Span>,
     /// Rows that scans, iterators and queries returned.
     pub rows: Vec<(Key, Value)>,
     /// Elements of lists that were read.
@@ -115,6 +119,7 @@ impl Executed {
             client: Span { begin: 0, end: 0 },
             db: None,
             ops: Vec::new(),
+            times: Vec::new(),
             rows: Vec::new(),
             elements: Vec::new(),
             keys: Vec::new(),
@@ -129,16 +134,22 @@ impl Executed {
         self.client = Span { begin, end: begin };
         self.db = None;
         self.ops.clear();
+        self.times.clear();
         self.rows.clear();
         self.elements.clear();
         self.keys.clear();
         self.planted = None;
     }
 
+    /// How much there is to record, roughly.
+    pub(crate) fn items(&self) -> usize {
+        self.ops.len() + self.rows.len() + self.elements.len() + self.keys.len()
+    }
+
     /// The number that was last read at a key; an absent key counts as 0.
     pub(crate) fn last_number(&self, key: Key) -> i64 {
         let read = self.ops.iter().rev().find_map(|op| match op {
-            Done::Read { key: read, value } if *read == key => Some(*value),
+            Done::Read { key: read, value, .. } if *read == key => Some(*value),
             _ => None,
         });
         match read {

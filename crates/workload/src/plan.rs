@@ -8,6 +8,7 @@
 use crate::keys::{Distribution, Key, Keys};
 use crate::random::{Random, Zipf};
 use crate::workloads::Workload;
+use history::Lock;
 
 /// A value, as plans write it and as executors report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +98,8 @@ pub enum Step {
     Read {
         /// Where.
         key: Key,
+        /// Whether it keeps others from changing the key until commit.
+        lock: Lock,
     },
     /// Insert or overwrite.
     Write {
@@ -205,6 +208,8 @@ pub struct Settings {
     pub ops: u32,
     /// How many operations, or transactions where they do not mix, only read.
     pub read_share: f64,
+    /// How many of the reads that a write of the same key follows lock it.
+    pub locking: f64,
     /// Which keys are touched.
     pub distribution: Distribution,
     /// How many keys are there before the first transaction.
@@ -268,6 +273,7 @@ impl Settings {
         }
         let shares = [
             ("read-share", self.read_share),
+            ("locking", self.locking),
             ("populated", self.populated),
             ("duplicate-keys", self.duplicate_keys),
         ];

@@ -16,7 +16,7 @@ use crate::plan::{Column, Filter, Piece, RESERVED_FROM, SettingsError, Value};
 use crate::random::Random;
 use crate::simulation::{Config, Simulation};
 use crate::workloads::{LIST_KEYS_MAX, Medium};
-use history::Status;
+use history::{Lock, Span, Status};
 use std::collections::VecDeque;
 
 /// How often a bug shows.
@@ -117,8 +117,17 @@ impl Simulation {
         let values = [(); LABELS].map(|()| self.next_planted_value());
         let mut play = Play { bug, places: Vec::new(), keys, values, lists: Default::default() };
         for act in script.acts {
+            let before = self.clock;
             self.clock += 1 + self.random.below(0x400) as i64;
             self.perform(&mut play, *act);
+            if self.config.op_clocks
+                && let Some(role) = act.operates()
+            {
+                let place = play.places[usize::from(role.0)] as usize;
+                let executed = &mut self.running[place].executed;
+                let ahead = self.sessions[executed.session as usize].clock_ahead;
+                executed.times.push(Span { begin: before + 1 + ahead, end: self.clock + ahead });
+            }
         }
         let transactions = play.places.iter().map(|&place| {
             let executed = &self.running[place as usize].executed;
@@ -160,7 +169,7 @@ impl Simulation {
             Act::Read(role, slot, label) => {
                 let executed = self.executed_of(play, role);
                 let value = Some(play.seen(label, executed));
-                executed.ops.push(Done::Read { key: play.key(slot), value });
+                executed.ops.push(Done::Read { key: play.key(slot), value, lock: Lock::None });
             }
             Act::Scan(role, label) => self.scan_unused(play, role, label),
             Act::Commit(role) => {

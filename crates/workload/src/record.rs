@@ -4,8 +4,10 @@ use crate::executed::{Done, Executed};
 use crate::keys::Key;
 use crate::plan::{Column, Filter, Piece, SettingsError, Value};
 use crate::simulation::{Config, Simulation, Summary};
+use history::formats::Part;
 use history::{
-    BuildError, Builder, Cell, ColumnId, Comparison, KeyId, Lock, Predicate, Range, Row, Timestamp, ValueId,
+    BuildError, Builder, Cell, ColumnId, Comparison, History, KeyId, Predicate, Range, Row, Timestamp,
+    ValueId,
 };
 use std::fmt;
 
@@ -70,8 +72,41 @@ impl Simulation {
     }
 }
 
-/// Records finished transactions. For histories that do not fit into memory: record a stretch into a
-/// builder, write it out, and go on with the same recorder and a new builder.
+/// A part is handed out when it holds this many operations, rows and elements.
+const PART_ITEMS: usize = 1 << 20;
+
+impl Simulation {
+    /// Runs to the end and hands out the history in parts, so that memory does not grow with its length.
+    pub fn run_in_parts<E: From<RunError>>(
+        mut self,
+        fields: Fields,
+        mut sink: impl FnMut(&History, Part) -> Result<(), E>,
+    ) -> Result<Summary, E> {
+        let mut recorder = Recorder::new(fields);
+        let mut builder = Builder::new();
+        let mut part = Part { last: false, ..Part::WHOLE };
+        let mut items = 0;
+        recorder.header(self.config(), &mut builder);
+        let failed = |error: BuildError| E::from(RunError::from(error));
+        while let Some(executed) = self.next_transaction() {
+            recorder.transaction(executed, &mut builder).map_err(failed)?;
+            items += 1 + executed.items();
+            if items >= PART_ITEMS {
+                items = 0;
+                let history = builder.take_part().map_err(failed)?;
+                sink(&history, part)?;
+                part.index += 1;
+                part.transactions_before += history.len() as u64;
+                part.operations_before += history.op_count() as u64;
+            }
+        }
+        let history = builder.take_part().map_err(failed)?;
+        sink(&history, Part { last: true, ..part })?;
+        Ok(self.summary().clone())
+    }
+}
+
+/// Records finished transactions, one after the other.
 #[derive(Debug)]
 pub struct Recorder {
     fields: Fields,
@@ -121,8 +156,12 @@ impl Recorder {
         if let Some(bug) = executed.planted.filter(|_| self.fields.planted) {
             builder.set_ctx(&format!(r#"{{"planted":"{}"}}"#, bug.name()));
         }
+        let mut times = executed.times.iter();
         for op in &executed.ops {
             self.operation(executed, op, builder);
+            if let Some(time) = times.next() {
+                builder.set_op_at(*time)?;
+            }
         }
         builder.end()?;
         Ok(())
@@ -130,13 +169,13 @@ impl Recorder {
 
     fn operation(&mut self, executed: &Executed, op: &Done, builder: &mut Builder) {
         match *op {
-            Done::Read { key, value } => {
+            Done::Read { key, value, lock } => {
                 let value = match value {
                     Some(value) => self.value(value, &executed.elements, builder),
                     None => ValueId::UNKNOWN,
                 };
                 let key = key_id(key, builder);
-                builder.read(key, value, Lock::None);
+                builder.read(key, value, lock);
             }
             Done::Write { key, value } => {
                 let value = self.value(value, &executed.elements, builder);

@@ -26,7 +26,7 @@ use crate::planting::{Plant, Planted, Schedule};
 use crate::random::Random;
 use crate::store::{Stamp, Store};
 use crate::workloads::Workload;
-use history::Status;
+use history::{Lock, Span, Status};
 use std::collections::VecDeque;
 
 /// How much the simulated database promises.
@@ -99,6 +99,8 @@ pub struct Config {
     pub lag_max: u64,
     /// How much the clocks of two clients may differ, in nanoseconds.
     pub clock_skew: i64,
+    /// Whether the clients' clocks around every operation are kept, beside those around transactions.
+    pub op_clocks: bool,
     /// How many sessions have a transaction open at a time; 0: all.
     pub concurrency: u32,
     /// Whether aborted transactions are recorded.
@@ -120,6 +122,7 @@ impl Config {
             lag: 0.0,
             lag_max: 100,
             clock_skew: 0,
+            op_clocks: false,
             concurrency: 0,
             record_aborted: true,
             bugs: Vec::new(),
@@ -240,6 +243,8 @@ pub(crate) struct Running {
     template: Template,
     next_step: usize,
     has_snapshot: bool,
+    /// When the client had the answer to the last request.
+    answered: i64,
     fate: Fate,
     pub(crate) claims: Claims,
     pub(crate) executed: Executed,
@@ -419,6 +424,7 @@ impl Simulation {
                 template: Template::default(),
                 next_step: 0,
                 has_snapshot: false,
+                answered: 0,
                 fate: Fate::Commit,
                 claims: Claims::default(),
                 executed: Executed::new(),
@@ -428,6 +434,7 @@ impl Simulation {
         let running = &mut self.running[place as usize];
         running.next_step = 0;
         running.has_snapshot = false;
+        running.answered = self.clock;
         running.fate = Fate::Commit;
         running.claims.clear();
         place
@@ -468,10 +475,20 @@ impl Simulation {
             return self.commit(session);
         };
         let lost = running.fate == Fate::LostDuring(running.next_step);
+        let ops = running.executed.ops.len();
         running.next_step += 1;
         running.execute(&self.store, step);
+        let operated = running.executed.ops.len() > ops;
+        if self.config.op_clocks && operated {
+            let ahead = self.sessions[session as usize].clock_ahead;
+            let span = Span { begin: running.answered + ahead, end: self.clock + ahead };
+            running.executed.times.push(span);
+            running.answered = self.clock + 1;
+        }
         if lost {
-            running.executed.lose_last_result();
+            if operated {
+                running.executed.lose_last_result();
+            }
             self.summary.unknown += 1;
             self.conclude(session, Status::Unknown);
         }
@@ -650,9 +667,12 @@ impl Running {
     /// Executes one step and records what came back.
     fn execute(&mut self, store: &Store, step: Step) {
         match step {
-            Step::Read { key } => {
+            Step::Read { key, lock } => {
                 let value = Some(self.read(store, key));
-                self.executed.ops.push(Done::Read { key, value });
+                if lock != Lock::None {
+                    self.claims.held.push((key, store.last_write(key)));
+                }
+                self.executed.ops.push(Done::Read { key, value, lock });
             }
             Step::Write { key, value } => {
                 let value = match value {
@@ -702,7 +722,7 @@ impl Running {
             Some(Change::Put(value)) => value,
             Some(Change::Append(_)) => {
                 self.claims.reads.push(key);
-                self.claims.built_on.push((key, store.last_write(key)));
+                self.claims.held.push((key, store.last_write(key)));
                 self.visible(store, key)
             }
             None => {

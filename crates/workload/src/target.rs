@@ -159,6 +159,11 @@ const SETTINGS: &[Setting] = &[
         set: |config, text| number(text).map(|value| config.plan.read_share = value),
     },
     Setting {
+        name: "locking",
+        about: "how many of the reads that a write of the same key follows lock it, from 0 to 1",
+        set: |config, text| number(text).map(|value| config.plan.locking = value),
+    },
+    Setting {
         name: "distribution",
         about: "which keys are touched: uniform, zipf:THETA, or hotspot:KEYS:SHARE",
         set: |config, text| distribution(text).map(|value| config.plan.distribution = value),
@@ -251,6 +256,18 @@ const SETTINGS: &[Setting] = &[
         name: "clock-skew",
         about: "how much the clocks of two clients differ at most, in nanoseconds",
         set: |config, text| number(text).map(|value| config.clock_skew = value),
+    },
+    Setting {
+        name: "op-clocks",
+        about: "whether the clients' clocks around every operation are kept: yes or no",
+        set: |config, text| {
+            config.op_clocks = match text {
+                "yes" => true,
+                "no" => false,
+                _ => return Err(format!("{text:?}; expected yes or no")),
+            };
+            Ok(())
+        },
     },
     Setting {
         name: "bug",

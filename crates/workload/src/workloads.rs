@@ -7,6 +7,7 @@
 use crate::keys::{Distribution, Key};
 use crate::plan::{Column, Filter, Rule, SessionPlan, Settings, Step, Template, Value};
 use crate::random::Random;
+use history::Lock;
 
 /// A kind of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -201,6 +202,7 @@ impl Workload {
             keys: 10_000,
             ops: 8,
             read_share: 0.5,
+            locking: 0.0,
             distribution: Distribution::Uniform,
             populated: 0.0,
             duplicate_keys: 0.0,
@@ -286,25 +288,33 @@ impl SessionPlan {
         Step::Write { key, value: Rule::Put(Value::Int(self.value_for(key))) }
     }
 
+    /// The read of a key that is written next.
+    fn read_to_modify(&mut self, key: Key) -> Step {
+        let locks = self.settings.locking > 0.0 && self.random.chance(self.settings.locking);
+        Step::Read { key, lock: if locks { Lock::Update } else { Lock::None } }
+    }
+
     fn blind_writes(&mut self, steps: &mut Vec<Step>) {
         let reads = self.is_read();
         for _ in 0..self.settings.ops {
             let key = self.key();
-            let step = if reads { Step::Read { key } } else { self.write(key) };
+            let step = if reads { read(key) } else { self.write(key) };
             steps.push(step);
         }
     }
 
     fn read_or_write(&mut self, steps: &mut Vec<Step>) {
         let (reads, key) = (self.is_read(), self.key());
-        let step = if reads { Step::Read { key } } else { self.write(key) };
+        let step = if reads { read(key) } else { self.write(key) };
         steps.push(step);
     }
 
     fn read_or_modify(&mut self, steps: &mut Vec<Step>) {
         let (reads, key) = (self.is_read(), self.key());
-        steps.push(Step::Read { key });
-        if !reads {
+        if reads {
+            steps.push(read(key));
+        } else {
+            steps.push(self.read_to_modify(key));
             steps.push(self.write(key));
         }
     }
@@ -335,7 +345,7 @@ impl SessionPlan {
     fn read_or_append(&mut self, steps: &mut Vec<Step>) {
         let reads = self.is_read();
         let key = Key(self.first_key() + self.key().0);
-        let step = if reads { Step::Read { key } } else { Step::Append { key, element: self.unique() } };
+        let step = if reads { read(key) } else { Step::Append { key, element: self.unique() } };
         steps.push(step);
     }
 
@@ -349,7 +359,7 @@ impl SessionPlan {
             kind += 1;
         }
         let step = match kind {
-            0 => Step::Read { key },
+            0 => read(key),
             1 => self.write(key),
             2 => Step::Delete { key },
             3 => {
@@ -358,7 +368,7 @@ impl SessionPlan {
             }
             4 => self.iterator(key),
             _ => {
-                steps.push(Step::Read { key });
+                steps.push(self.read_to_modify(key));
                 self.write(key)
             }
         };
@@ -380,7 +390,7 @@ impl SessionPlan {
     fn modify_or_scan(&mut self, steps: &mut Vec<Step>) {
         let key = self.key();
         if self.random.below(100) < 90 {
-            steps.push(Step::Read { key });
+            steps.push(self.read_to_modify(key));
             steps.push(self.write(key));
         } else {
             let (from, to) = self.bounds(key);
@@ -415,7 +425,7 @@ impl SessionPlan {
         let (reads, key) = (self.is_read(), self.key());
         let dice = self.random.below(10);
         let step = match (reads, dice) {
-            (true, 0..=3) => Step::Read { key },
+            (true, 0..=3) => read(key),
             (true, 4..=5) => {
                 let (from, to) = self.bounds(key);
                 Step::Scan { from: Some(from), to: Some(to) }
@@ -424,7 +434,7 @@ impl SessionPlan {
             (true, _) => Step::Query { filter: self.filter() },
             (false, 0..=2) => Step::Write { key, value: Rule::Put(self.row()) },
             (false, 3..=4) => {
-                steps.push(Step::Read { key });
+                steps.push(self.read_to_modify(key));
                 Step::Write { key, value: Rule::Put(self.row()) }
             }
             (false, 5..=6) => Step::Delete { key },
@@ -452,20 +462,25 @@ impl SessionPlan {
 
     fn bank(&mut self, steps: &mut Vec<Step>) {
         if self.is_read() {
-            steps.extend((0..self.keys.count()).map(|key| Step::Read { key: Key(key) }));
+            steps.extend((0..self.keys.count()).map(|key| read(Key(key))));
             return;
         }
         let from = self.key();
         let to = self.keys.draw_other(&mut self.random, from);
         let amount = self.random.between(1, 5) as i64;
+        let (from_read, to_read) = (self.read_to_modify(from), self.read_to_modify(to));
         steps.extend([
-            Step::Read { key: from },
-            Step::Read { key: to },
+            from_read,
+            to_read,
             Step::Require { key: from, at_least: amount },
             Step::Write { key: from, value: Rule::Plus(-amount) },
             Step::Write { key: to, value: Rule::Plus(amount) },
         ]);
     }
+}
+
+fn read(key: Key) -> Step {
+    Step::Read { key, lock: Lock::None }
 }
 
 /// List keys stay below this.

@@ -121,6 +121,17 @@ fn certification_by_conflicts_is_serializable_too() {
 }
 
 #[test]
+fn locking_reads_prevent_lost_updates_at_read_committed() {
+    for workload in [Workload::ReadModifyWrite, Workload::Bank, Workload::RandomRmwRange] {
+        for seed in 0..30 {
+            let plan = Settings { locking: 1.0, read_share: 0.2, ..tiny(workload, seed) };
+            let config = with_all_statuses(plan, Strength::ReadCommitted);
+            expect_accepted(&config, &["read-committed", "cursor-stability"]);
+        }
+    }
+}
+
+#[test]
 fn old_snapshots_keep_the_plain_level_only() {
     for (strength, plain, session) in [
         (Strength::SnapshotIsolation, "snapshot-isolation", "strong-session-snapshot-isolation"),
