@@ -23,6 +23,19 @@ pub trait Database: Send + Sync {
     /// Opens a connection.
     fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure>;
 
+    /// Makes sessions opened from now on ask for the database's own timestamps at this level. Fails with
+    /// the reason where the database or the level cannot give them.
+    fn enable_timestamps(&mut self, isolation: &Isolation) -> Result<(), Failure> {
+        let _ = isolation;
+        Err(Failure::mistake(format!("{} gives its clients no timestamps", self.name())))
+    }
+
+    /// Turns what sessions were told into start and commit timestamps, when all of them are done; in the
+    /// order of `stamps`.
+    fn timestamps(&self, stamps: &[Option<Stamp>]) -> Result<Vec<Option<(i64, i64)>>, Failure> {
+        Ok(vec![None; stamps.len()])
+    }
+
     /// Disturbs the database, where it can be: see [`Fault`]. Answers whether the fault was inflicted.
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
         let _ = fault;

@@ -6,7 +6,22 @@
 //!   A [`Failure`] says what an error means for the transaction, so that outcomes are honest.
 //! * [`Recorder`] and [`Tracer`] — envelope tracing: into a [`history::History`] and, line by line as
 //!   it happens, into a file of the native format.
-//! * [`Plan`] and [`run`] — a workload, and the threads that carry it out.
+//! * [`Plan`] and [`run`] — a workload, and the threads that carry it out; a [`WorkloadPlan`] is any plan
+//!   of the `workload` crate.
+//! * [`open`] — a target as people write it, e.g. `postgres:temp`, as a database.
+//!
+//! ```
+//! use databases::{Header, Plan, Recorder, RunOptions, WorkloadPlan, open, run};
+//!
+//! let database = open("sqlite:").unwrap();
+//! let plan = WorkloadPlan::new(workload::Workload::ListAppend.settings()).unwrap();
+//! database.create(&plan.schema(), &plan.initial()).unwrap();
+//! let recorder = Recorder::in_memory(&Header { initial: plan.initial(), ..Header::default() }).unwrap();
+//! let options = RunOptions { sessions: 4, transactions: Some(200), ..RunOptions::default() };
+//! let summary = run(&*database, &plan, &recorder, &options).unwrap();
+//! assert_eq!(recorder.finish().unwrap().len(), 200);
+//! assert!(summary.counts.committed > 0);
+//! ```
 //!
 //! This crate is the only one that names vendors, and it never judges results.
 
@@ -27,6 +42,8 @@ mod sql;
 mod sqlite;
 mod store;
 mod target;
+mod timestamps;
+mod workloads;
 
 pub use driver::{Access, Database, Failure, Fault, Session, Stamp};
 pub use fjall::{Fjall, Probe};
@@ -41,3 +58,4 @@ pub use request::{
 pub use run::{Client, Counts, Plan, Progress, RunError, RunOptions, Step, Summary, run};
 pub use sqlite::Sqlite;
 pub use target::{TARGETS, TargetForm, open};
+pub use workloads::WorkloadPlan;

@@ -1,17 +1,19 @@
 //! MariaDB and MySQL, over the network or as a throw-away server.
 
 use crate::dialect::{self, Answer, Statement};
-use crate::driver::{Database, Failure, Fault, Session, try_repeatedly};
+use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
 use crate::isolation::{self, Isolation};
 use crate::request::{Schema, Value};
 use crate::server::Server;
 use crate::server::mariadb::DataFolder;
 use crate::sql::{Connection, SqlSession, fill};
+use crate::timestamps::{self, LogPlace, Logged};
 use history::Name;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, Params, Row};
 use rustix::process::Signal;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -21,6 +23,9 @@ pub struct MariaDb {
     opts: Opts,
     about: About,
     server: Option<Server>,
+    /// Taken around the beginning of a transaction if timestamps are wanted: the two values that name its
+    /// snapshot race between sessions (seen on 10.11 and 11.8).
+    snapshots: Option<Arc<Mutex<()>>>,
 }
 
 /// What the server says of itself.
@@ -41,7 +46,7 @@ impl MariaDb {
             .map_err(|error| Failure::mistake(format!("{url} is no MySQL URL: {error}")))?;
         let opts = with_our_options(OptsBuilder::from_opts(opts));
         let about = MariaDbConnection::open(&opts)?.about()?;
-        Ok(Self { opts, about, server: None })
+        Ok(Self { opts, about, server: None, snapshots: None })
     }
 
     /// A private throw-away server, from the programs in `bin` or those installed; removed with the value.
@@ -55,7 +60,7 @@ impl MariaDb {
         connection.run(&format!("CREATE DATABASE {DATABASE}"))?;
         let about = connection.about()?;
         let opts = with_our_options(base.db_name(Some(DATABASE)));
-        Ok(Self { opts, about, server: Some(server) })
+        Ok(Self { opts, about, server: Some(server), snapshots: None })
     }
 
     pub(crate) fn open(&self) -> Result<MariaDbConnection, Failure> {
@@ -107,7 +112,29 @@ impl Database for MariaDb {
     }
 
     fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure> {
-        Ok(Box::new(SqlSession::new(self.open()?, &dialect::MARIADB, schema.clone())))
+        let mut connection = self.open()?;
+        connection.snapshots = self.snapshots.clone();
+        Ok(Box::new(SqlSession::new(connection, &dialect::MARIADB, schema.clone())))
+    }
+
+    fn enable_timestamps(&mut self, isolation: &Isolation) -> Result<(), Failure> {
+        if isolation.ask != isolation::MARIADB[2].ask {
+            let message = "only repeatable-read reads from one snapshot";
+            return Err(Failure::mistake(format!("no timestamps at {}: {message}", isolation.name)));
+        }
+        let mut connection = self.open()?;
+        if !self.about.is_mariadb || connection.snapshot_place()?.is_none() {
+            return Err(Failure::mistake("timestamps need MariaDB with the binary log on (log_bin)"));
+        }
+        self.snapshots = Some(Arc::default());
+        Ok(())
+    }
+
+    fn timestamps(&self, stamps: &[Option<Stamp>]) -> Result<Vec<Option<(i64, i64)>>, Failure> {
+        if self.snapshots.is_none() {
+            return Ok(vec![None; stamps.len()]);
+        }
+        timestamps::from_places(stamps, &self.open()?.binary_log()?)
     }
 
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
@@ -133,6 +160,11 @@ pub(crate) struct MariaDbConnection {
     /// The level last asked for.
     isolation: Option<Isolation>,
     in_transaction: bool,
+    /// See [`MariaDb::snapshots`].
+    snapshots: Option<Arc<Mutex<()>>>,
+    snapshot: Option<String>,
+    /// The transaction id (GTID) of the last commit that wrote something.
+    last_gtid: Value,
 }
 
 impl MariaDbConnection {
@@ -142,7 +174,15 @@ impl MariaDbConnection {
             .build()
             .map_err(|error| Failure::mistake(format!("no runtime for a connection: {error}")))?;
         let conn = runtime.block_on(Conn::new(opts.clone())).map_err(connect_failure)?;
-        Ok(Self { conn, runtime, isolation: None, in_transaction: false })
+        Ok(Self {
+            conn,
+            runtime,
+            isolation: None,
+            in_transaction: false,
+            snapshots: None,
+            snapshot: None,
+            last_gtid: Value::Text(String::new()),
+        })
     }
 
     /// Runs a statement that has neither parameters nor results.
@@ -158,6 +198,38 @@ impl MariaDbConnection {
             other => other,
         };
         Ok(rows.into_iter().map(|row| cells(row).into_iter().map(number).collect()).collect())
+    }
+
+    /// The place in the binary log that the snapshot of this session's transaction stands for.
+    fn snapshot_place(&mut self) -> Result<Option<String>, Failure> {
+        let (mut file, mut offset) = (None, None);
+        for row in self.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")? {
+            match row.as_slice() {
+                [Value::Text(name), Value::Text(value)]
+                    if name.eq_ignore_ascii_case("binlog_snapshot_file") =>
+                {
+                    file = Some(value.clone());
+                }
+                [Value::Text(name), Value::Int(value)]
+                    if name.eq_ignore_ascii_case("binlog_snapshot_position") =>
+                {
+                    offset = Some(*value);
+                }
+                _ => {}
+            }
+        }
+        Ok(file.zip(offset).map(|(file, offset)| format!("{file}:{offset}")))
+    }
+
+    /// All transactions in the binary log, in order.
+    fn binary_log(&mut self) -> Result<Vec<Logged>, Failure> {
+        let mut log = Vec::new();
+        for row in self.rows("SHOW BINARY LOGS")? {
+            let Some(Value::Text(file)) = row.into_iter().next() else { continue };
+            let events = self.rows(&format!("SHOW BINLOG EVENTS IN '{file}'"))?;
+            log.extend(transactions_of(&file, &events));
+        }
+        Ok(log)
     }
 
     fn about(&mut self) -> Result<About, Failure> {
@@ -179,7 +251,14 @@ impl Connection for MariaDbConnection {
             self.run(isolation.ask)?;
             self.isolation = Some(*isolation);
         }
-        self.run("START TRANSACTION")?;
+        match self.snapshots.clone() {
+            None => self.run("START TRANSACTION")?,
+            Some(one_at_a_time) => {
+                let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+                self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
+                self.snapshot = self.snapshot_place()?;
+            }
+        }
         self.in_transaction = true;
         Ok(())
     }
@@ -214,6 +293,46 @@ impl Connection for MariaDbConnection {
         }
         self.run("ROLLBACK")
     }
+
+    /// After a commit `@@last_gtid` names it; it stays as it was if nothing was written.
+    fn stamp(&mut self) -> Option<Stamp> {
+        let snapshot = self.snapshot.take()?;
+        let gtid = self.rows("SELECT @@last_gtid").ok()?.pop()?.pop()?;
+        let commit = match (&gtid, gtid != self.last_gtid) {
+            (Value::Text(name), true) => Some(name.clone()),
+            _ => None,
+        };
+        self.last_gtid = gtid;
+        Some(Stamp { snapshot, commit })
+    }
+}
+
+/// The transactions among a log file's events (Log_name, Pos, Event_type, Server_id, End_log_pos, Info).
+/// A transaction begins with a Gtid event that names it. `BEGIN GTID …` ends with an Xid event, or with
+/// COMMIT where no engine has transactions; any other Gtid event announces a single statement.
+fn transactions_of(file: &str, events: &[Vec<Value>]) -> Vec<Logged> {
+    let mut found = Vec::new();
+    let mut open: Option<(String, bool)> = None;
+    for event in events {
+        let [_, _, Value::Text(kind), _, Value::Int(end), Value::Text(info)] = event.as_slice() else {
+            continue;
+        };
+        if kind == "Gtid" {
+            // `BEGIN GTID 0-1-49 cid=70`: what follows the name concerns group commit.
+            let name = info.split(' ').skip_while(|word| *word != "GTID").nth(1).unwrap_or_default();
+            open = Some((name.to_owned(), info.starts_with("BEGIN")));
+            continue;
+        }
+        let Some((_, is_block)) = &open else { continue };
+        let is_end = kind == "Xid" || (kind == "Query" && (!is_block || info == "COMMIT"));
+        if is_end
+            && let Some((name, _)) = open.take()
+            && let Some(place) = LogPlace::parse(&format!("{file}:{end}"))
+        {
+            found.push(Logged { name, end: place });
+        }
+    }
+    found
 }
 
 fn param(value: &Value) -> mysql_async::Value {
@@ -262,5 +381,33 @@ fn failure(error: Error) -> Failure {
         // Shutting down, connection killed, query interrupted, aborted connection.
         1053 | 1927 | 1317 | 1152 | 1184 => Failure::lost(message),
         code => Failure::mistake(format!("MariaDB: {message} ({code})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_are_found_among_the_events_of_a_log() {
+        let event = |kind: &str, end: i64, info: &str| {
+            let text = |text: &str| Value::Text(text.into());
+            vec![text("binlog.000002"), Value::Int(0), text(kind), Value::Int(1), Value::Int(end), text(info)]
+        };
+        let events = [
+            event("Format_desc", 256, "Server ver: 10.11"),
+            event("Gtid", 300, "GTID 0-1-1"),
+            event("Query", 400, "CREATE DATABASE taipan"),
+            event("Gtid", 440, "BEGIN GTID 0-1-2"),
+            event("Write_rows_v1", 500, "table_id: 1 flags: STMT_END_F"),
+            event("Xid", 530, "COMMIT /* xid=9 */"),
+            event("Gtid", 570, "BEGIN GTID 0-1-3 cid=70"),
+            event("Query", 600, "SAVEPOINT a"),
+            event("Query", 640, "COMMIT"),
+            event("Gtid", 700, "BEGIN GTID 0-1-4"),
+        ];
+        let found = transactions_of("binlog.000002", &events);
+        let logged = |name: &str, offset| Logged { name: name.into(), end: LogPlace { file: 2, offset } };
+        assert_eq!(found, [logged("0-1-1", 400), logged("0-1-2", 530), logged("0-1-3", 640)]);
     }
 }

@@ -1,12 +1,13 @@
 //! PostgreSQL, over the network or as a throw-away server.
 
 use crate::dialect::{self, Answer, Statement};
-use crate::driver::{Database, Failure, Fault, Session, try_repeatedly};
+use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
 use crate::isolation::{self, Isolation};
 use crate::request::{Schema, Value};
 use crate::server::Server;
 use crate::server::postgres::Cluster;
 use crate::sql::{Connection, SqlSession, fill};
+use crate::timestamps;
 use bytes::BytesMut;
 use history::Name;
 use rustix::process::Signal;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Client, Config, Error, NoTls, Row};
+use tokio_postgres::{Client, Config, Error, NoTls, Row, SimpleQueryMessage};
 
 /// A PostgreSQL server.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct Postgres {
     config: Config,
     version: String,
     server: Option<Server>,
+    /// The replication slot that remembers which transactions committed, if timestamps are wanted.
+    slot: Option<String>,
 }
 
 /// How the server tells our connections from others.
@@ -36,7 +39,7 @@ impl Postgres {
             url.parse().map_err(|error| Failure::mistake(format!("{url} is no PostgreSQL URL: {error}")))?;
         config.application_name(APPLICATION);
         let version = PostgresConnection::open(&config)?.version()?;
-        Ok(Self { config, version, server: None })
+        Ok(Self { config, version, server: None, slot: None })
     }
 
     /// A private throw-away server, from the programs in `bin` or those installed; removed with the value.
@@ -51,7 +54,7 @@ impl Postgres {
         let ready = || PostgresConnection::open(&config).is_ok();
         let server = Server::start(cluster.folder, cluster.janitor, cluster.command, &ready)?;
         let version = PostgresConnection::open(&config)?.version()?;
-        Ok(Self { config, version, server: Some(server) })
+        Ok(Self { config, version, server: Some(server), slot: None })
     }
 
     pub(crate) fn open(&self) -> Result<PostgresConnection, Failure> {
@@ -90,7 +93,54 @@ impl Database for Postgres {
     }
 
     fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure> {
-        Ok(Box::new(SqlSession::new(self.open()?, &dialect::POSTGRES, schema.clone())))
+        let mut connection = self.open()?;
+        connection.stamps = self.slot.is_some();
+        Ok(Box::new(SqlSession::new(connection, &dialect::POSTGRES, schema.clone())))
+    }
+
+    fn enable_timestamps(&mut self, isolation: &Isolation) -> Result<(), Failure> {
+        if self.slot.is_some() {
+            return Ok(());
+        }
+        if *isolation == isolation::POSTGRES[0] {
+            let message = "each statement has a snapshot of its own: a transaction has no start timestamp";
+            return Err(Failure::mistake(format!("PostgreSQL at {}: {message}", isolation.name)));
+        }
+        if self
+            .version
+            .split('.')
+            .next()
+            .and_then(|major| major.parse().ok())
+            .is_none_or(|major: u32| major < 13)
+        {
+            return Err(Failure::mistake(format!("timestamps need PostgreSQL 13, this is {}", self.version)));
+        }
+        let slot = format!("taipan_{}", std::process::id());
+        let sql = format!("SELECT pg_create_logical_replication_slot('{slot}', 'test_decoding')::text");
+        match self.open()?.rows(&sql) {
+            Ok(_) => {
+                self.slot = Some(slot);
+                Ok(())
+            }
+            Err(failure) => Err(Failure::mistake(format!(
+                "timestamps need wal_level = logical, a free replication slot and test_decoding: {failure}"
+            ))),
+        }
+    }
+
+    fn timestamps(&self, stamps: &[Option<Stamp>]) -> Result<Vec<Option<(i64, i64)>>, Failure> {
+        let Some(slot) = &self.slot else { return Ok(vec![None; stamps.len()]) };
+        let mut connection = self.open()?;
+        // The slot's position stays, so that asking again gives the same answer.
+        let rows = connection.rows(&format!(
+            "SELECT xid::text::bigint FROM pg_logical_slot_peek_changes('{slot}', NULL, NULL, \
+             'skip-empty-xacts', '1') WHERE data LIKE 'COMMIT%'"
+        ))?;
+        let committed: Vec<u64> = rows
+            .iter()
+            .filter_map(|row| row.first().and_then(Value::as_int).and_then(|xid| u64::try_from(xid).ok()))
+            .collect();
+        timestamps::from_sets(stamps, &committed)
     }
 
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
@@ -109,11 +159,26 @@ impl Database for Postgres {
     }
 }
 
+impl Drop for Postgres {
+    /// A slot that nobody reads would keep a running server's log for ever.
+    fn drop(&mut self) {
+        if let (Some(slot), None) = (&self.slot, &self.server)
+            && let Ok(mut connection) = self.open()
+        {
+            let _ = connection.rows(&format!("SELECT pg_drop_replication_slot('{slot}')::text"));
+        }
+    }
+}
+
 /// A connection with the small runtime that moves its bytes.
 pub(crate) struct PostgresConnection {
     client: Client,
     runtime: Runtime,
     prepared: HashMap<String, tokio_postgres::Statement>,
+    /// Whether to ask for snapshots and transaction ids.
+    stamps: bool,
+    snapshot: Option<String>,
+    xid: Option<String>,
 }
 
 impl PostgresConnection {
@@ -130,7 +195,7 @@ impl PostgresConnection {
             });
             Ok(client)
         })?;
-        Ok(Self { client, runtime, prepared: HashMap::new() })
+        Ok(Self { client, runtime, prepared: HashMap::new(), stamps: false, snapshot: None, xid: None })
     }
 
     /// Runs a statement that has neither parameters nor results.
@@ -144,6 +209,15 @@ impl PostgresConnection {
         rows.iter().map(cells).collect()
     }
 
+    /// Runs statements of which one answers with one text (or NULL), all in one round trip.
+    fn text(&mut self, sql: &str) -> Result<Option<String>, Failure> {
+        let messages = self.runtime.block_on(self.client.simple_query(sql)).map_err(failure)?;
+        Ok(messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        }))
+    }
+
     fn version(&mut self) -> Result<String, Failure> {
         let rows = self.rows("SELECT split_part(current_setting('server_version'), ' ', 1)")?;
         match rows.into_iter().next().and_then(|row| row.into_iter().next()) {
@@ -155,11 +229,16 @@ impl PostgresConnection {
 
 impl Connection for PostgresConnection {
     fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure> {
-        self.run(isolation.ask)
+        if !self.stamps {
+            return self.run(isolation.ask);
+        }
+        self.xid = None;
+        self.snapshot = self.text(&format!("{}; SELECT pg_current_snapshot()::text", isolation.ask))?;
+        Ok(())
     }
 
     fn send(&mut self, statement: &Statement) -> Result<Answer, Failure> {
-        let Self { client, runtime, prepared } = self;
+        let Self { client, runtime, prepared, .. } = self;
         runtime
             .block_on(async {
                 let handle = match prepared.get(&statement.sql) {
@@ -186,11 +265,20 @@ impl Connection for PostgresConnection {
     }
 
     fn commit(&mut self) -> Result<(), Failure> {
-        self.run("COMMIT")
+        if !self.stamps {
+            return self.run("COMMIT");
+        }
+        self.xid = self.text("SELECT pg_current_xact_id_if_assigned()::text; COMMIT")?;
+        Ok(())
     }
 
     fn rollback(&mut self) -> Result<(), Failure> {
         self.run("ROLLBACK")
+    }
+
+    fn stamp(&mut self) -> Option<Stamp> {
+        let snapshot = self.snapshot.take()?;
+        Some(Stamp { snapshot, commit: self.xid.take() })
     }
 }
 

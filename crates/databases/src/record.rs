@@ -23,14 +23,15 @@
 //! assert_eq!(history.len(), 1);
 //! ```
 
-use crate::driver::Stamp;
+use crate::driver::{Database, Stamp};
 use crate::intern::Interner;
 use crate::line;
 use crate::request::{Request, Response, Value};
-use history::{BuildError, History, Name, Span, Status};
+use crate::run::RunError;
+use history::{BuildError, History, Id, Name, Span, Status};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -196,17 +197,41 @@ impl Recorder {
 
     /// The history recorded so far; empty if nothing was kept in memory.
     pub fn finish(self) -> Result<History, RecordError> {
-        self.finish_with_stamps().map(|(history, _)| history)
+        let memory = self.shared.sink().memory.take();
+        match memory {
+            Some(memory) => Ok(memory.finish()?),
+            None => Ok(History::default()),
+        }
     }
 
-    /// The history, and beside each of its transactions what the database said of its place.
-    pub(crate) fn finish_with_stamps(self) -> Result<(History, Vec<Option<Stamp>>), RecordError> {
-        let mut sink = self.shared.sink();
-        let stamps = std::mem::take(&mut sink.stamps);
-        match sink.memory.take() {
-            Some(memory) => Ok((memory.finish()?, stamps)),
-            None => Ok((History::default(), stamps)),
+    /// The history with the database's own timestamps; the file gets them, too. Transactions that did not
+    /// commit, as far as their clients know, have none.
+    pub fn finish_timestamped(self, database: &dyn Database) -> Result<History, RunError> {
+        let (mut history, stamps, file) = {
+            let mut sink = self.shared.sink();
+            let memory = sink.memory.take();
+            let history = memory.map_or_else(|| Ok(History::default()), Interner::finish);
+            (history.map_err(RecordError::from)?, std::mem::take(&mut sink.stamps), sink.file.take())
+        };
+        let mut times = database.timestamps(&stamps)?;
+        for (txn, (time, stamp)) in history.transactions().zip(times.iter_mut().zip(&stamps)) {
+            let has_committed = match txn.status() {
+                Status::Committed => true,
+                Status::Aborted => false,
+                // The log knows what the client never learnt, if the client knew what to look for.
+                Status::Unknown => stamp.as_ref().is_some_and(|stamp| stamp.commit.is_some()),
+            };
+            if !has_committed {
+                *time = None;
+            }
         }
+        history
+            .set_db_timestamps(|txn| times[txn.index()].map(|(start, commit)| (start.into(), commit.into())))
+            .map_err(RecordError::from)?;
+        if let Some(file) = file {
+            file.insert_timestamps(&times)?;
+        }
+        Ok(history)
     }
 }
 
@@ -370,5 +395,26 @@ impl LineFile {
                 Err(RecordError::File { path: self.path.clone(), error })
             }
         }
+    }
+
+    /// Writes the file anew, with timestamps in its transactions' lines, and puts it in the old one's place.
+    fn insert_timestamps(self, times: &[Option<(i64, i64)>]) -> Result<(), RecordError> {
+        let failed = |error| RecordError::File { path: self.path.clone(), error };
+        let new_path = self.path.with_extension("timestamped");
+        let old = io::BufReader::new(File::open(&self.path).map_err(failed)?);
+        let mut new = io::BufWriter::new(File::create(&new_path).map_err(failed)?);
+        for (index, line) in old.lines().enumerate() {
+            let line = line.map_err(failed)?;
+            let time = index.checked_sub(1).and_then(|txn| times.get(txn).copied().flatten());
+            match (time, line.strip_prefix('{')) {
+                (Some((start, commit)), Some(rest)) => {
+                    writeln!(new, "{{\"db\":{{\"start\":{start},\"commit\":{commit}}},{rest}")
+                }
+                _ => writeln!(new, "{line}"),
+            }
+            .map_err(failed)?;
+        }
+        new.flush().map_err(failed)?;
+        std::fs::rename(&new_path, &self.path).map_err(failed)
     }
 }

@@ -25,6 +25,10 @@ use std::time::{Duration, Instant};
 
 /// A workload: a table, its first contents, and what each session does.
 pub trait Plan: Sync {
+    /// How many sessions it has something to do for.
+    fn sessions_max(&self) -> usize {
+        usize::MAX
+    }
     /// The table it needs.
     fn schema(&self) -> Schema;
     /// The values before the first transaction.
@@ -202,6 +206,14 @@ pub fn run(
     let first_error: Mutex<Option<RunError>> = Mutex::new(None);
     let schema = plan.schema();
     let isolation = isolation(database, options)?;
+    if options.sessions > plan.sessions_max() {
+        let message = format!(
+            "{} sessions for a plan of {}: ask the plan for as many",
+            options.sessions,
+            plan.sessions_max()
+        );
+        return Err(Failure::mistake(message).into());
+    }
     let inflicted = thread::scope(|scope| {
         let workers: Vec<_> = (0..options.sessions)
             .map(|session| {

@@ -687,6 +687,32 @@ pub(crate) fn initial_meanings<'a>(
 const OPEN_RANGE: Range = Range { from: None, to: None };
 
 impl History {
+    /// Gives transactions the database's timestamps after the fact: some databases tell the order of
+    /// commits only when all is over. What `times` does not know stays without.
+    pub fn set_db_timestamps(
+        &mut self,
+        mut times: impl FnMut(TxnId) -> Option<(Timestamp, Timestamp)>,
+    ) -> Result<(), BuildError> {
+        let mut spans = Vec::with_capacity(self.len());
+        let mut logical = Vec::with_capacity(self.len());
+        for txn in self.session.ids() {
+            let Some((start, commit)) = times(txn) else {
+                spans.push(NO_SPAN);
+                logical.push([0, 0]);
+                continue;
+            };
+            if start > commit {
+                return Err(BuildError::DbBackwards(start, commit));
+            }
+            spans.push(Span { begin: start.physical, end: commit.physical });
+            logical.push([start.logical, commit.logical]);
+        }
+        let is_hybrid = logical.iter().any(|parts| *parts != [0, 0]);
+        self.db = if spans.iter().all(|span| *span == NO_SPAN) { Vec::new() } else { spans };
+        self.db_logical = if is_hybrid { logical } else { Vec::new() };
+        Ok(())
+    }
+
     /// Fills `by_session` from `session`: a counting sort that keeps the order of the file.
     pub(crate) fn index_sessions(&mut self) {
         let mut start = vec![0u32; self.sessions.len() + 1];
