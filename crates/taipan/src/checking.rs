@@ -101,7 +101,8 @@ impl<'f> Checking<'f> {
             clock_skew: self.policy.clock_skew,
             threads: self.threads,
         };
-        let verdict = guarded(&opened.name, || decide(&opened.history, level, &options))?;
+        let outcome = guarded(&opened.name, || checker::check(&opened.history, level, &options))?;
+        let verdict = outcome.verdict;
         let cost = Cost {
             read_ms: milliseconds(opened.read_time),
             check_ms: milliseconds(started.elapsed()),
@@ -116,13 +117,6 @@ impl Checked {
     /// Its part of the exit status.
     pub(crate) fn exit(&self) -> Exit {
         Exit::of(&self.verdict)
-    }
-}
-
-fn decide(history: &History, level: Level, options: &Options) -> Verdict {
-    match checker::oracle::oracle(history, level, options) {
-        Ok(verdict) => verdict,
-        Err(too_large) => Verdict::Undecided(checker::Undecided::Unsupported(too_large.to_string())),
     }
 }
 

@@ -3,6 +3,7 @@
 mod check;
 mod convert;
 mod explain;
+mod generate;
 mod levels;
 mod stats;
 
@@ -16,6 +17,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
         Command::Explain(flags) => explain::run(&flags, console),
         Command::Convert(flags) => convert::run(&flags, console),
         Command::Stats(flags) => stats::run(&flags, console),
+        Command::Generate(flags) => generate::run(&flags, console),
         Command::Levels(flags) => levels::run(&flags, console),
     }
 }

@@ -132,7 +132,12 @@ impl Progress {
 
     /// One step is done.
     pub(crate) fn step(&self) {
-        self.bar.inc(1);
+        self.advance(1);
+    }
+
+    /// Several steps are done.
+    pub(crate) fn advance(&self, steps: u64) {
+        self.bar.inc(steps);
     }
 
     /// Lets something else be printed in peace.

@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Explain(ExplainFlags),
     Convert(ConvertFlags),
     Stats(StatsFlags),
+    Generate(GenerateFlags),
     Levels(LevelsFlags),
 }
 
@@ -309,6 +310,73 @@ pub(crate) struct StatsFlags {
     pub(crate) reading: ReadingFlags,
 }
 
+/// Generate a synthetic history from a simulated database
+///
+/// The simulated database keeps its promise, except where a bug is planted. The same seed gives the same history.
+#[derive(Debug, Args)]
+#[command(after_help = generate_help())]
+pub(crate) struct GenerateFlags {
+    /// The file to write; `-` is standard output
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+
+    /// What clients do
+    #[arg(long, value_name = "WORKLOAD", default_value = "blind-writes")]
+    pub(crate) workload: String,
+
+    /// What the database promises, and options: sim:LEVEL?NAME=VALUE&…
+    #[arg(long, value_name = "TARGET", default_value = "sim:serializable")]
+    pub(crate) target: workload::Target,
+
+    /// How many transactions to record
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) transactions: u64,
+
+    /// Plant a bug: NAME, NAME:COUNT or NAME:RATE (with a point); may be given several times
+    #[arg(long, value_name = "BUG")]
+    pub(crate) bug: Vec<String>,
+
+    /// The seed
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+
+    /// Change a setting; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+
+    /// Leave out the clients' clocks
+    #[arg(long)]
+    pub(crate) no_client_clocks: bool,
+
+    /// Leave out the database's timestamps
+    #[arg(long)]
+    pub(crate) no_db_timestamps: bool,
+
+    /// Say in `ctx` which transactions belong to a planted bug
+    #[arg(long)]
+    pub(crate) mark_planted: bool,
+
+    /// The format to write, if OUT's name does not tell
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) to: Option<Format>,
+}
+
+/// The tables of the simulated database, and examples.
+fn generate_help() -> String {
+    let table = |title: &str, rows: &mut dyn Iterator<Item = (&str, &str)>| {
+        let rows: Vec<String> = rows.map(|(name, about)| format!("  {name:20} {about}")).collect();
+        format!("{title}:\n{}\n\n", rows.join("\n"))
+    };
+    let mut help = table("Workloads", &mut workload::Workload::names());
+    help += &table("Bugs", &mut workload::Bug::all().map(|bug| (bug.name(), bug.about())));
+    help += &table("Settings", &mut workload::Config::settings());
+    help + "\
+Examples:
+  taipan generate h.jsonl
+  taipan generate -n 1000000 --workload list-append --target sim:snapshot-isolation h.jsonl.zst
+  taipan generate --bug lost-update --seed 7 --set keys=100 h.jsonl && taipan check h.jsonl"
+}
+
 /// List the isolation levels: what they forbid, other names, sources, implications
 ///
 /// Without LEVEL, all levels in one line each. With LEVEL, everything about it.
@@ -339,6 +407,12 @@ fn format(name: &str) -> Result<Format, String> {
         let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
         format!("there is no format of that name; there are {}", known.join(", "))
     })
+}
+
+/// `NAME=VALUE`.
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE, such as keys=100")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// A time in seconds, with a fraction if need be.

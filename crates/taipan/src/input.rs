@@ -1,7 +1,7 @@
 //! Histories from files, directories and standard input.
 
 use crate::flags::ReadingFlags;
-use history::formats::{Loaded, ReadError, ReadOptions, Warned, read_path, read_stream};
+use history::formats::{Format, Loaded, ReadError, ReadOptions, Warned, read_path, read_stream};
 use std::io;
 use std::path::Path;
 
@@ -38,4 +38,17 @@ pub(crate) fn left_out(warnings: &Warned) -> Option<String> {
         (1, Some(first)) => Some(format!("one transaction was left out: {first}")),
         (count, Some(first)) => Some(format!("{count} transactions were left out; the first: {first}")),
     }
+}
+
+/// The format to write into a file: the one asked for, else the one that its name tells.
+pub(crate) fn target_format(file: &Path, asked: Option<Format>) -> Result<Format, String> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    asked.or_else(|| Format::from_file_name(&name)).ok_or_else(|| {
+        let known = Format::ALL.iter().filter(|format| format.is_writable()).map(|format| format.name());
+        format!(
+            "{}: its name does not tell the format to write; --to FORMAT does: {}",
+            file.display(),
+            known.collect::<Vec<_>>().join(", ")
+        )
+    })
 }

@@ -4,13 +4,13 @@ use crate::checking::guarded;
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::ConvertFlags;
-use crate::input::{is_standard_stream, left_out};
-use history::formats::{ConvertError, Converted, Format, Origin, Target, WriteError, convert};
+use crate::input::{is_standard_stream, left_out, target_format};
+use history::formats::{ConvertError, Converted, Origin, Target, WriteError, convert};
 use std::io;
 use std::path::Path;
 
 pub(crate) fn run(flags: &ConvertFlags, console: &mut Console) -> Outcome {
-    let to = target_format(flags).map_err(Stop::Error)?;
+    let to = target_format(&flags.output, flags.to).map_err(Stop::Error)?;
     let name = flags.input.display().to_string();
     let converted = {
         let progress = console.progress(1);
@@ -34,18 +34,6 @@ pub(crate) fn run(flags: &ConvertFlags, console: &mut Console) -> Outcome {
     Ok(Exit::Accepted)
 }
 
-fn target_format(flags: &ConvertFlags) -> Result<Format, String> {
-    let name = flags.output.file_name().unwrap_or_default().to_string_lossy();
-    flags.to.or_else(|| Format::from_file_name(&name)).ok_or_else(|| {
-        let known = Format::ALL.iter().filter(|format| format.is_writable()).map(|format| format.name());
-        format!(
-            "{}: its name does not tell the format to write; --to FORMAT does: {}",
-            flags.output.display(),
-            known.collect::<Vec<_>>().join(", ")
-        )
-    })
-}
-
 fn origin(file: &Path) -> Origin<'_> {
     match is_standard_stream(file) {
         true => Origin::Stream("standard input", Box::new(io::stdin().lock())),
@@ -55,7 +43,7 @@ fn origin(file: &Path) -> Origin<'_> {
 
 fn target(file: &Path) -> Target<'_> {
     match is_standard_stream(file) {
-        true => Target::Stream("standard output", Box::new(io::BufWriter::new(io::stdout().lock()))),
+        true => Target::Stream("standard output", Box::new(io::stdout().lock())),
         false => Target::Path(file),
     }
 }
