@@ -5,6 +5,7 @@
 //! recorded outcome: the runner never looks at vendors' codes.
 
 use crate::isolation::Isolation;
+use crate::matrix::Scripted;
 use crate::request::{Request, Response, Schema, Value};
 use history::Name;
 use std::fmt;
@@ -34,6 +35,11 @@ pub trait Database: Send + Sync {
     /// order of `stamps`.
     fn timestamps(&self, stamps: &[Option<Stamp>]) -> Result<Vec<Option<(i64, i64)>>, Failure> {
         Ok(vec![None; stamps.len()])
+    }
+
+    /// The same database for scripts in its own language, if it has one.
+    fn scripted(&self) -> Option<&dyn Scripted> {
+        None
     }
 
     /// Disturbs the database, where it can be: see [`Fault`]. Answers whether the fault was inflicted.

@@ -8,6 +8,7 @@
 //!   it happens, into a file of the native format.
 //! * [`Plan`] and [`run`] — a workload, and the threads that carry it out; a [`WorkloadPlan`] is any plan
 //!   of the `workload` crate.
+//! * [`matrix`](matrix()) — which anomalies a database shows in scripted schedules, level by level.
 //! * [`open`] — a target as people write it, e.g. `postgres:temp`, as a database.
 //!
 //! ```
@@ -32,6 +33,7 @@ mod intern;
 mod isolation;
 mod line;
 mod mariadb;
+mod matrix;
 mod postgres;
 mod record;
 mod redb;
@@ -49,6 +51,7 @@ pub use driver::{Access, Database, Failure, Fault, Session, Stamp};
 pub use fjall::{Fjall, Probe};
 pub use isolation::Isolation;
 pub use mariadb::MariaDb;
+pub use matrix::{Cell, Console, Matrix, MatrixRow, SCHEDULES, Schedule, Scripted, TraceLine, cell, matrix};
 pub use postgres::Postgres;
 pub use record::{Detail, Header, Listener, OpRecord, RecordError, Recorder, Sinks, Tracer, TxnRecord};
 pub use redb::Redb;

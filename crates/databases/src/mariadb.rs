@@ -3,6 +3,7 @@
 use crate::dialect::{self, Answer, Statement};
 use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
 use crate::isolation::{self, Isolation};
+use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::request::{Schema, Value};
 use crate::server::Server;
 use crate::server::mariadb::DataFolder;
@@ -137,6 +138,10 @@ impl Database for MariaDb {
         timestamps::from_places(stamps, &self.open()?.binary_log()?)
     }
 
+    fn scripted(&self) -> Option<&dyn Scripted> {
+        Some(self)
+    }
+
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
         if fault == Fault::KillConnection {
             return self.kill_connection();
@@ -150,6 +155,72 @@ impl Database for MariaDb {
             Fault::PauseServer => server.pause(Duration::from_millis(500)),
         }
         Ok(true)
+    }
+}
+
+impl Scripted for MariaDb {
+    fn console(&self) -> Result<Box<dyn Console>, Failure> {
+        let mut connection = self.open()?;
+        let rows = connection.rows("SELECT CONNECTION_ID()")?;
+        let id = rows.first().and_then(|row| row.first()).and_then(Value::as_int).unwrap_or_default();
+        Ok(Box::new(MariaDbConsole { connection, id }))
+    }
+
+    /// `information_schema.innodb_trx` would say the same, but is refreshed ten times a second at most and
+    /// never while it is being read.
+    fn is_waiting(&self, observer: &mut dyn Console, id: i64) -> Result<bool, Failure> {
+        let rows = observer.send("SHOW ENGINE INNODB STATUS")?;
+        let Some(Value::Text(status)) = rows.into_iter().next().and_then(|mut row| row.pop()) else {
+            return Ok(false);
+        };
+        Ok(waits_in(&status, id))
+    }
+
+    fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool> {
+        let expected = match self.about.snapshot_isolation {
+            true => expected::MARIADB_SNAPSHOT,
+            false => expected::MARIADB,
+        };
+        expected::expects(expected, self.isolations(), schedule, isolation)
+    }
+
+    fn table_options(&self) -> &'static str {
+        dialect::MARIADB.table_options
+    }
+}
+
+/// Whether the engine's status lists the connection's transaction as waiting for a lock. Each transaction
+/// has a section: `---TRANSACTION …`, perhaps a line `LOCK WAIT …`, and a line `MySQL thread id 7, …`
+/// (`MariaDB thread id 7` in later versions).
+fn waits_in(status: &str, id: i64) -> bool {
+    let is_of = |line: &str| {
+        let number = line.split_once("thread id ").map(|(_, rest)| rest);
+        number.is_some_and(|rest| rest.split([',', ' ']).next() == Some(&id.to_string()))
+    };
+    status
+        .split("---TRANSACTION ")
+        .skip(1)
+        .filter(|section| section.lines().take_while(|line| !line.starts_with("---")).any(is_of))
+        .any(|section| section.lines().any(|line| line.starts_with("LOCK WAIT ")))
+}
+
+struct MariaDbConsole {
+    connection: MariaDbConnection,
+    id: i64,
+}
+
+impl Console for MariaDbConsole {
+    fn id(&self) -> i64 {
+        self.id
+    }
+
+    fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure> {
+        self.connection.run(isolation.ask)?;
+        self.connection.run("START TRANSACTION")
+    }
+
+    fn send(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
+        self.connection.rows(sql)
     }
 }
 
@@ -387,6 +458,20 @@ fn failure(error: Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_waiting_transaction_is_found_in_the_status() {
+        let status = "TRANSACTIONS\n------------\n\
+            ---TRANSACTION 31, ACTIVE 1 sec starting index read\nmysql tables in use 1, locked 1\n\
+            LOCK WAIT 2 lock struct(s), heap size 1128, 1 row lock(s)\n\
+            MariaDB thread id 12, OS thread handle 1, query id 40 localhost root Updating\nUPDATE t\n\
+            ------- TRX HAS BEEN WAITING 3 us FOR THIS LOCK TO BE GRANTED:\nRECORD LOCKS\n\
+            ---TRANSACTION 30, ACTIVE 1 sec\n2 lock struct(s)\n\
+            MariaDB thread id 1, OS thread handle 2, query id 39 localhost root\n--------\nFILE I/O\n";
+        assert!(waits_in(status, 12));
+        assert!(!waits_in(status, 1));
+        assert!(!waits_in(status, 2), "no such connection");
+    }
 
     #[test]
     fn transactions_are_found_among_the_events_of_a_log() {

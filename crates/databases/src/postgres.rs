@@ -3,6 +3,7 @@
 use crate::dialect::{self, Answer, Statement};
 use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
 use crate::isolation::{self, Isolation};
+use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::request::{Schema, Value};
 use crate::server::Server;
 use crate::server::postgres::Cluster;
@@ -143,6 +144,10 @@ impl Database for Postgres {
         timestamps::from_sets(stamps, &committed)
     }
 
+    fn scripted(&self) -> Option<&dyn Scripted> {
+        Some(self)
+    }
+
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
         if fault == Fault::KillConnection {
             return self.kill_connection();
@@ -156,6 +161,44 @@ impl Database for Postgres {
             Fault::PauseServer => server.pause(Duration::from_millis(500)),
         }
         Ok(true)
+    }
+}
+
+impl Scripted for Postgres {
+    fn console(&self) -> Result<Box<dyn Console>, Failure> {
+        let mut connection = self.open()?;
+        let rows = connection.rows("SELECT pg_backend_pid()")?;
+        let id = rows.first().and_then(|row| row.first()).and_then(Value::as_int).unwrap_or_default();
+        Ok(Box::new(PostgresConsole { connection, id }))
+    }
+
+    fn is_waiting(&self, observer: &mut dyn Console, id: i64) -> Result<bool, Failure> {
+        let rows =
+            observer.send(&format!("SELECT 1 FROM pg_locks WHERE pid = {id} AND NOT granted LIMIT 1"))?;
+        Ok(!rows.is_empty())
+    }
+
+    fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool> {
+        expected::expects(expected::POSTGRES, &isolation::POSTGRES, schedule, isolation)
+    }
+}
+
+struct PostgresConsole {
+    connection: PostgresConnection,
+    id: i64,
+}
+
+impl Console for PostgresConsole {
+    fn id(&self) -> i64 {
+        self.id
+    }
+
+    fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure> {
+        self.connection.run(isolation.ask)
+    }
+
+    fn send(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
+        self.connection.rows(sql)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::dialect::{Answer, SQLITE, Statement};
 use crate::driver::{Database, Failure, Session};
 use crate::isolation::{self, Isolation};
+use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::request::{Schema, Value};
 use crate::sql::{Connection, SqlSession, fill};
 use history::Name;
@@ -76,6 +77,45 @@ impl Database for Sqlite {
 
     fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure> {
         Ok(Box::new(SqlSession::new(self.open()?, &SQLITE, schema.clone())))
+    }
+
+    fn scripted(&self) -> Option<&dyn Scripted> {
+        Some(self)
+    }
+}
+
+/// A scripted session does not wait for another one: it is refused at once.
+impl Scripted for Sqlite {
+    fn console(&self) -> Result<Box<dyn Console>, Failure> {
+        let connection = self.open()?;
+        connection.connection.busy_timeout(Duration::ZERO).map_err(failure)?;
+        Ok(Box::new(connection))
+    }
+
+    fn is_waiting(&self, _observer: &mut dyn Console, _id: i64) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool> {
+        expected::expects(expected::NOTHING, &isolation::SQLITE, schedule, isolation)
+    }
+}
+
+impl Console for SqliteConnection {
+    fn id(&self) -> i64 {
+        0
+    }
+
+    fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure> {
+        self.run(isolation.ask)
+    }
+
+    fn send(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
+        let rows = self.connection.prepare_cached(sql).map_err(failure)?.column_count() > 0;
+        match Connection::send(self, &Statement { sql: sql.to_owned(), params: Vec::new(), rows })? {
+            Answer::Rows(rows) => Ok(rows),
+            Answer::Count(_) => Ok(Vec::new()),
+        }
     }
 }
 
