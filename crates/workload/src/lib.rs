@@ -49,3 +49,8 @@ pub use record::{Fields, Recorder, RunError};
 pub use simulation::{Certification, Config, Simulation, Strength, Summary};
 pub use target::{Target, TargetError};
 pub use workloads::{UnknownWorkload, Workload};
+
+/// The page of the book, so that its code is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/book/src/workloads.md")]
+struct Book;

@@ -228,6 +228,8 @@ pub struct Settings {
     pub iterate_max: u32,
     /// Predicates: the most rows that a filter is meant to hit.
     pub hits_max: u32,
+    /// Predicates: how many plain writes go with a predicate write.
+    pub refresh: u32,
 }
 
 /// Why settings make no sense.

@@ -209,6 +209,11 @@ const SETTINGS: &[Setting] = &[
         set: |config, text| number(text).map(|value| config.plan.hits_max = value),
     },
     Setting {
+        name: "refresh",
+        about: "how many plain writes go with a predicate write, to keep rows different",
+        set: |config, text| number(text).map(|value| config.plan.refresh = value),
+    },
+    Setting {
         name: "abort-rate",
         about: "how many transactions are aborted for no reason, from 0 to 1",
         set: |config, text| number(text).map(|value| config.abort_rate = value),

@@ -212,6 +212,7 @@ impl Workload {
             range_max: 100,
             iterate_max: 10,
             hits_max: 1000,
+            refresh: 8,
         };
         match self {
             Self::BlindWrites | Self::ReadModifyWrite => usual,
@@ -221,7 +222,9 @@ impl Workload {
             }
             Self::RandomRmwRange => Settings { keys: 1000, populated: 0.5, ..usual },
             Self::Predicate => Settings { ops: 1, populated: 1.0, ..usual },
-            Self::Everything => Settings { keys: 1000, hits_max: 20, range_max: 20, populated: 0.5, ..usual },
+            Self::Everything => {
+                Settings { keys: 1000, ops: 4, hits_max: 20, range_max: 20, populated: 0.5, ..usual }
+            }
             Self::Duplicates => Settings { keys: 5000, duplicate_keys: 0.5, values_theta: 0.5, ..usual },
             Self::Bank => Settings { keys: 10, populated: 1.0, ..usual },
         }
@@ -399,24 +402,23 @@ impl SessionPlan {
         }
     }
 
-    /// A transaction of predicate reads, or one of predicate writes. Every eighth write is a plain one that
-    /// gives a single row new columns: a predicate write makes all rows it hits alike, and without new
-    /// ones the table would end as a few large groups of equal rows.
+    /// A transaction of predicate reads, or one of predicate writes. Predicate writes make all rows they hit
+    /// equal, and equal rows stay together for ever; so each brings along plain writes that give single rows
+    /// new columns. With filters of a share w of the columns on average, r plain writes to one predicate
+    /// write keep about (1 + r) / w groups of equal rows apart: 180 by default.
     fn predicate(&mut self, steps: &mut Vec<Step>) {
         let reads = self.is_read();
         for _ in 0..self.settings.ops {
             let filter = self.filter();
-            let step = if reads {
-                Step::Query { filter }
-            } else {
-                let set = self.row();
-                let key = self.key();
-                match self.random.below(16) {
-                    0 | 1 => Step::Write { key, value: Rule::Put(set) },
-                    _ => Step::Update { filter, set },
-                }
-            };
-            steps.push(step);
+            if reads {
+                steps.push(Step::Query { filter });
+                continue;
+            }
+            steps.push(Step::Update { filter, set: self.row() });
+            for _ in 0..self.settings.refresh {
+                let (key, row) = (self.key(), self.row());
+                steps.push(Step::Write { key, value: Rule::Put(row) });
+            }
         }
     }
 

@@ -30,6 +30,7 @@ fn tiny(workload: Workload, seed: u64) -> Settings {
         range_max: 3,
         iterate_max: 2,
         hits_max: 3,
+        refresh: 1,
         appends_per_key: 6,
         ..workload.settings()
     }
