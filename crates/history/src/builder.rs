@@ -115,6 +115,20 @@ impl Builder {
         Self::default()
     }
 
+    /// Makes room for that many operations more. The caller must know that they will come: a number that a file
+    /// merely claims is no reason to ask for memory.
+    pub fn reserve_operations(&mut self, count: usize) {
+        self.history.ops.reserve(count);
+    }
+
+    /// Touches the memory that an integer key and an integer value will need soon. Readers of formats with hashed
+    /// keys do so for a batch of operations before they add them: the batch then waits for memory once, not
+    /// once an operation. The result means nothing and only keeps the look from being optimised away.
+    #[inline]
+    pub(crate) fn touch_integers(&self, key: i64, value: i64) -> u32 {
+        self.keys.touch_int(key) ^ self.values.touch_int(value)
+    }
+
     // ---- names and values ----
 
     /// The id of a key.

@@ -33,6 +33,11 @@ impl<I: Id, T> Column<I, T> {
         id
     }
 
+    /// Makes room for that many items more.
+    pub fn reserve(&mut self, count: usize) {
+        self.items.reserve(count);
+    }
+
     /// How many items there are.
     #[inline]
     pub fn len(&self) -> usize {

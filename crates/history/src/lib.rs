@@ -17,6 +17,7 @@ mod builder;
 mod column;
 pub mod formats;
 mod ids;
+mod integers;
 mod model;
 mod names;
 mod predicate;

@@ -1,10 +1,11 @@
 //! Interned names: keys, sessions, columns, transaction ids. A name is an integer or a string.
 
 use crate::Id;
+use crate::integers::IntegerTable;
 use bytemuck::{Pod, Zeroable};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 use std::fmt;
 use std::hash::Hasher;
 use std::marker::PhantomData;
@@ -174,7 +175,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct NameIndex<I: Id> {
     pub(crate) names: Names<I>,
     direct: Vec<u32>,
-    integers: FxHashMap<i64, u32>,
+    integers: IntegerTable,
     strings: HashTable<u32>,
 }
 
@@ -205,11 +206,21 @@ impl<I: Id> NameIndex<I> {
             return I::new(id as usize);
         }
         let next = self.names.entries.len() as u32;
-        let id = *self.integers.entry(value).or_insert(next);
+        let id = self.integers.get_or_insert(value, next);
         if id == next {
             self.names.entries.push(NameEntry { data: value as u64, len: 0, is_text: 0 });
         }
         I::new(id as usize)
+    }
+
+    /// Touches the memory that interning this integer will need.
+    #[inline]
+    pub(crate) fn touch_int(&self, value: i64) -> u32 {
+        if (0..DIRECT_MAX).contains(&value) {
+            self.direct.get(value as usize).copied().unwrap_or(0)
+        } else {
+            self.integers.touch(value)
+        }
     }
 
     fn intern_str(&mut self, text: &str) -> I {
@@ -233,7 +244,7 @@ impl<I: Id> NameIndex<I> {
     /// Indexes a table; refuses the first name that is there for the second time, by its place.
     pub(crate) fn of(names: Names<I>) -> Result<Self, usize> {
         let mut index =
-            Self { names, direct: Vec::new(), integers: FxHashMap::default(), strings: HashTable::new() };
+            Self { names, direct: Vec::new(), integers: IntegerTable::default(), strings: HashTable::new() };
         for place in 0..index.names.entries.len() {
             let id = place as u32;
             let is_new = match index.names.at(place) {
@@ -244,7 +255,7 @@ impl<I: Id> NameIndex<I> {
                     }
                     std::mem::replace(&mut index.direct[value], id) == NONE
                 }
-                NameRef::Int(value) => index.integers.insert(value, id).is_none(),
+                NameRef::Int(value) => index.integers.get_or_insert(value, id) == id,
                 NameRef::Str(text) => {
                     let names = &index.names;
                     let hash = |&id: &u32| match names.at(id as usize) {
@@ -273,7 +284,7 @@ impl<I: Id> NameIndex<I> {
         let Some(last) = self.names.entries.len().checked_sub(1) else { return };
         match self.names.at(last) {
             NameRef::Int(value) if (0..DIRECT_MAX).contains(&value) => self.direct[value as usize] = NONE,
-            NameRef::Int(value) => drop(self.integers.remove(&value)),
+            NameRef::Int(value) => self.integers.remove(value),
             NameRef::Str(text) => {
                 let entry = self.strings.find_entry(hash_text(text), |&id| id as usize == last);
                 drop(entry.map(|entry| entry.remove()));
@@ -291,7 +302,7 @@ impl<I: Id> NameIndex<I> {
             NameRef::Int(value) if (0..DIRECT_MAX).contains(&value) => {
                 self.direct.get(value as usize).copied().filter(|&id| id != NONE)
             }
-            NameRef::Int(value) => self.integers.get(&value).copied(),
+            NameRef::Int(value) => self.integers.get(value),
             NameRef::Str(text) => {
                 self.strings.find(hash_text(text), |&id| self.names.at(id as usize) == name).copied()
             }

@@ -1,5 +1,6 @@
 //! Interned values: scalars, lists and rows.
 
+use crate::integers::IntegerTable;
 use crate::names::NameIndex;
 use crate::{ColumnId, NameRef, Names, ValueId};
 use bytemuck::{Pod, Zeroable};
@@ -222,30 +223,55 @@ pub(crate) struct ValueIndex {
     pub(crate) values: Values,
     pub(crate) columns: NameIndex<ColumnId>,
     table: HashTable<u32>,
+    /// Integers that are not their own id.
+    integers: IntegerTable,
 }
 
 impl ValueIndex {
     /// Indexes a table; refuses the first value that is there for the second time, by its place.
     pub(crate) fn of(values: Values, columns: NameIndex<ColumnId>) -> Result<Self, usize> {
-        let mut table = HashTable::with_capacity(values.entries.len());
+        let mut table = HashTable::new();
+        let mut integers = IntegerTable::default();
         // The first entry is null, which needs no look-up.
         for place in 1..values.entries.len() {
             let value = values.decode(values.entries[place]);
+            if let ValueRef::Int(integer) = value {
+                if integers.get_or_insert(integer, place as u32) != place as u32 {
+                    return Err(place);
+                }
+                continue;
+            }
             let at = |id: u32| values.decode(values.entries[id as usize]);
             match table.entry(hash_value(value), |&id| same_value(at(id), value), |&id| hash_value(at(id))) {
                 Entry::Occupied(_) => return Err(place),
                 Entry::Vacant(vacant) => drop(vacant.insert(place as u32)),
             }
         }
-        Ok(Self { values, columns, table })
+        Ok(Self { values, columns, table, integers })
     }
 
     #[inline]
     pub(crate) fn int(&mut self, value: i64) -> ValueId {
         match ValueId::inline(value) {
             Some(id) => id,
-            None => self.intern(ValueRef::Int(value)),
+            None => self.large_int(value),
         }
+    }
+
+    /// Touches the memory that interning this integer will need.
+    #[inline]
+    pub(crate) fn touch_int(&self, value: i64) -> u32 {
+        ValueId::inline(value).map_or_else(|| self.integers.touch(value), |_| 0)
+    }
+
+    #[inline]
+    fn large_int(&mut self, value: i64) -> ValueId {
+        let next = self.values.entries.len() as u32;
+        let id = self.integers.get_or_insert(value, next);
+        if id == next {
+            self.values.entries.push(ValueEntry { data: value as u64, len: 0, tag: tag::INT });
+        }
+        ValueId(id)
     }
 
     /// A number; one without a fraction is the integer it equals, so that `1` and `1.0` are one value.
@@ -271,11 +297,7 @@ impl ValueIndex {
     pub(crate) fn intern(&mut self, value: ValueRef<'_>) -> ValueId {
         match value {
             ValueRef::Null => return ValueId::ABSENT,
-            ValueRef::Int(value) => {
-                if let Some(id) = ValueId::inline(value) {
-                    return id;
-                }
-            }
+            ValueRef::Int(value) => return self.int(value),
             _ => {}
         }
         let hash = hash_value(value);

@@ -60,6 +60,7 @@ pub(super) fn numbered(name: &str, prefix: &str) -> Option<i64> {
 /// Reads a directory of logs.
 pub fn read(files: &Directory, builder: &mut Builder, warnings: &mut Warnings) -> Result<(), FileFault> {
     let mut logs = Logs::default();
+    builder.reserve_operations(usize::try_from(files.len_bytes() / 33).unwrap_or(0));
     for (file, name) in files.names().iter().enumerate() {
         let Some(number) = session_of(name) else { continue };
         warnings.in_file(file);
@@ -111,8 +112,12 @@ impl Logs {
         builder.begin(session);
         builder.set_id(NameRef::Int(id)).map_err(refused)?;
         // 2. Its operations, up to the commit.
+        let mut touched = log.at;
         loop {
             let place = log.at;
+            if place >= touched {
+                touched = log.touch(builder);
+            }
             match log.bytes.get(place).copied() {
                 Some(b'R') => {
                     let [_, write, key, value] = log.record("a read")?;
@@ -201,7 +206,33 @@ struct Log<'a> {
     at: usize,
 }
 
+/// How many operations are looked at ahead: enough that their look-ups overlap, few enough that what they bring
+/// into the cache is still there when they are added.
+const BATCH_LEN: usize = 32;
+
 impl Log<'_> {
+    /// Touches what the next operations will look up; where the first one lies that was not.
+    fn touch(&self, builder: &Builder) -> usize {
+        let mut at = self.at;
+        let mut seen = 0;
+        for _ in 0..BATCH_LEN {
+            let integer = |place: usize| {
+                let bytes = self.bytes.get(at + place..at + place + 8)?;
+                Some(i64::from_be_bytes(bytes.try_into().expect("eight bytes")))
+            };
+            let (key, version, len) = match self.bytes.get(at) {
+                Some(b'R') => (integer(17), integer(9), 33),
+                Some(b'W') => (integer(9), integer(1), 25),
+                _ => break,
+            };
+            let (Some(key), Some(version)) = (key, version) else { break };
+            seen ^= builder.touch_integers(key, version);
+            at += len;
+        }
+        std::hint::black_box(seen);
+        at
+    }
+
     /// The integers of a record, after its kind.
     #[inline]
     fn record<const N: usize>(&mut self, what: &str) -> Result<[i64; N], Fault> {

@@ -45,6 +45,7 @@ pub fn read(bytes: &[u8], builder: &mut Builder, _: &mut Warnings) -> Result<(),
     let header = input.header()?;
     builder.set_header_extra(&header.native());
     let zero = builder.int(0);
+    builder.reserve_operations(bytes.len() / EVENT_LEN);
     let sessions = input.count(8, "sessions")?;
     for number in 0..sessions {
         let session = builder.session(NameRef::Int(number as i64 + 1));
@@ -98,7 +99,7 @@ impl<'a> Input<'a> {
     /// A number of things of at least `len_min` bytes each, which must fit what is left of the file.
     fn count(&mut self, len_min: usize, what: &str) -> Result<usize, Fault> {
         let place = self.at;
-        let count = self.u64(&format!("the number of {what}"))?;
+        let count = self.u64(what)?;
         let room = (self.bytes.len() - self.at) / len_min;
         usize::try_from(count).ok().filter(|&count| count <= room).ok_or_else(|| {
             Fault::new(
