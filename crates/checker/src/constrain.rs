@@ -115,7 +115,10 @@ impl Known {
             let own = (nodes.points == 2).then(|| (begin, nodes.commit(txn)));
             let previous = problem.previous[txn as usize];
             let session = (self.session && previous != NONE).then(|| (nodes.commit(previous), begin));
-            let reads = problem.reads_of(txn).iter().filter(|read| read.is_known() && read.source < INITIAL);
+            // What a transaction saw that may not have taken effect is known only if it did.
+            let is_in = problem.standing[txn as usize] == Standing::In;
+            let reads = problem.reads_of(txn).iter();
+            let reads = reads.filter(move |read| is_in && read.is_known() && read.source < INITIAL);
             let seen =
                 reads.map(move |read| (nodes.commit(problem.versions[read.source as usize].txn), begin));
             let count = self.real_time.after.get(txn as usize).copied().unwrap_or(0);

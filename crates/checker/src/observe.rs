@@ -17,6 +17,7 @@
 use crate::lists::{self, ListRead};
 use crate::verdict::Ryow;
 use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId, ValueRef};
+use rustc_hash::FxHashSet;
 
 /// No transaction, no version, no read.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -295,32 +296,36 @@ impl<'h> Walk<'h> {
         Ok(())
     }
 
-    /// Keys that are appended to. Those that are also overwritten are not for this stage.
+    /// Keys that are appended to. Keys whose lists do not show their order are not for this stage: those
+    /// that are also overwritten, and those with an element twice.
     fn find_list_keys(&mut self) -> Result<(), Refusal> {
-        let effective =
-            || self.history.transactions().filter(|transaction| transaction.status() != Status::Aborted);
-        let mut any = false;
-        for (_, operation) in effective().flat_map(|transaction| transaction.ops()) {
-            if let Operation::Append { key, .. } = operation {
-                if lists::elements(self.history, self.problem.initial[key.index()]).is_none() {
-                    let key = self.history.keys().get(key);
-                    return Err(Refusal::Unsupported(format!(
-                        "key {key} starts as a scalar and is appended to"
-                    )));
+        let history = self.history;
+        let operations = || {
+            let effective = history.transactions().filter(|it| it.status() != Status::Aborted);
+            effective.flat_map(|transaction| transaction.ops()).map(|(_, operation)| operation)
+        };
+        let refuse = |key, what| Err(Refusal::Unsupported(format!("key {} {what}", history.keys().get(key))));
+        let mut seen: FxHashSet<(KeyId, ValueId)> = FxHashSet::default();
+        for operation in operations() {
+            let Operation::Append { key, value } = operation else { continue };
+            if !std::mem::replace(&mut self.list_keys[key.index()], true) {
+                match lists::elements(history, self.problem.initial[key.index()]) {
+                    Some(elements) => seen.extend(elements.iter().map(|&element| (key, element))),
+                    None => return refuse(key, "starts as a scalar and is appended to"),
                 }
-                self.list_keys[key.index()] = true;
-                any = true;
+            }
+            if !seen.insert((key, value)) {
+                return refuse(key, "has an element that is appended twice");
             }
         }
-        if !any {
+        if seen.is_empty() {
             return Ok(());
         }
-        for (_, operation) in effective().flat_map(|transaction| transaction.ops()) {
+        for operation in operations() {
             if let Operation::Write { key, .. } | Operation::Delete { key } = operation
                 && self.list_keys[key.index()]
             {
-                let key = self.history.keys().get(key);
-                return Err(Refusal::Unsupported(format!("key {key} is both appended to and overwritten")));
+                return refuse(key, "is both appended to and overwritten");
             }
         }
         Ok(())

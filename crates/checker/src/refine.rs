@@ -317,10 +317,8 @@ impl<'a> Refiner<'a> {
         }
         self.blames.push(Blame::Overlap(first, second));
         let lit = self.before(first, second);
-        match self.solver.value(lit) {
-            None => self.solver.decide(lit),
-            Some(_) => unreachable!("writers whose order is decided do not overlap"),
-        }
+        debug_assert_eq!(self.solver.value(lit), None, "writers whose order is decided do not overlap");
+        self.decide(lit);
     }
 
     /// The read should see `source`; the first version that comes between is to blame.
@@ -352,11 +350,8 @@ impl<'a> Refiner<'a> {
         if lits.is_empty() {
             // Both certain: the one variable carries the reader along.
             let lit = if nearer_source { before } else { !before };
-            if self.solver.value(lit).is_none() {
-                self.solver.decide(lit);
-            } else {
-                debug_assert!(false, "a decided order fits the reads it carries along");
-            }
+            debug_assert_eq!(self.solver.value(lit), None, "a decided order fits the reads it carries along");
+            self.decide(lit);
             return;
         }
         let misses = self.misses(read.txn, blamed);
@@ -380,7 +375,7 @@ impl<'a> Refiner<'a> {
         let Some(source) = choice else { unreachable!("the clause over all candidates keeps one open") };
         let pick = self.picks[&(id, source)].positive();
         if picked.is_none() {
-            self.solver.decide(pick);
+            self.decide(pick);
             return;
         }
         self.blame_found(read, source, found, pick);
@@ -468,7 +463,14 @@ impl<'a> Refiner<'a> {
         let choice =
             Some(wish).filter(|wish| holds(wish).is_none()).or_else(|| lits.iter().find(open).copied());
         if let Some(choice) = choice {
-            self.solver.decide(choice);
+            self.decide(choice);
+        }
+    }
+
+    /// Supposes a literal, unless conclusions are waiting to be drawn: then the blame comes up again.
+    fn decide(&mut self, lit: Lit) {
+        if self.solver.is_settled() && self.solver.value(lit).is_none() {
+            self.solver.decide(lit);
         }
     }
 
@@ -525,18 +527,20 @@ impl<'a> Refiner<'a> {
         if let Some(&var) = self.effect.get(&txn) {
             return Some(var.negative());
         }
-        let var = self.solver.new_var(&[], &[]);
+        // If it did, whoever it certainly saw came before it and took effect too.
+        let reads = self.problem.reads_of(txn).iter();
+        let sources = reads.filter(|read| read.is_known() && read.source < INITIAL);
+        let seen: Vec<Txn> = sources.map(|read| self.problem.versions[read.source as usize].txn).collect();
+        let nodes = self.known.nodes;
+        let edges: Vec<(Node, Node)> =
+            seen.iter().map(|&writer| (nodes.commit(writer), nodes.begin(txn))).collect();
+        let var = self.solver.new_var(&edges, &[]);
         self.solver.watch(var);
         self.effect.insert(txn, var);
         self.effect_of.insert(var, txn);
-        // Whoever it certainly saw took effect too.
-        for index in self.problem.read_ids(txn) {
-            let read = self.problem.reads[index];
-            if read.is_known() && read.source < INITIAL {
-                let writer = self.problem.versions[read.source as usize].txn;
-                if let Some(not_effective) = self.unless_effective(writer) {
-                    self.add_clause(&[var.negative(), !not_effective], &[txn, writer]);
-                }
+        for writer in seen {
+            if let Some(not_effective) = self.unless_effective(writer) {
+                self.add_clause(&[var.negative(), !not_effective], &[txn, writer]);
             }
         }
         Some(var.negative())

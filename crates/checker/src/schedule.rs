@@ -199,11 +199,10 @@ impl<'a> Scheduler<'a> {
                 .filter(|read| read.is_known() && self.problem.standing[read.txn as usize] != Standing::Out)
         };
         for read in known_reads() {
-            let is_in = u32::from(self.problem.standing[read.txn as usize] == Standing::In);
             if read.source == INITIAL {
-                self.open_initial[read.key as usize] += is_in;
+                self.open_initial[read.key as usize] += 1;
             } else {
-                self.open_readers[read.source as usize] += is_in;
+                self.open_readers[read.source as usize] += 1;
                 self.readers.start[read.source as usize + 1] += 1;
                 self.hard[read.txn as usize] += 1;
             }

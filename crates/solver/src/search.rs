@@ -339,8 +339,17 @@ impl Solver {
 
     // ---- the search ----
 
-    /// Supposes a literal that is open. Call [`Solver::propagate`] next.
+    /// Whether all conclusions are drawn: only then may something be decided.
+    pub fn is_settled(&self) -> bool {
+        self.head == self.trail.len() && !self.unsatisfiable
+    }
+
+    /// Supposes a literal that is open, when the solver is settled. Call [`Solver::propagate`] next.
     pub fn decide(&mut self, lit: Lit) {
+        debug_assert!(
+            self.is_settled(),
+            "a decision stands on everything that follows from the earlier ones"
+        );
         debug_assert_eq!(self.value(lit), None, "only an open literal can be decided");
         self.counters.decisions += 1;
         self.limits.push((self.trail.len() as u32, self.order.mark() as u32));
