@@ -13,6 +13,7 @@ use crate::levels::{Level, Rule};
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
 use crate::refine::{self, Refined};
+use crate::restrict::restrict;
 use crate::schedule::{self, Scheduled};
 use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use history::{History, TxnId};
@@ -63,34 +64,62 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
         Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
     };
     stats.record("observe_ms", milliseconds(started));
-    // 2. What every explanation has.
-    let known = Known::new(history, &problem, level, options.clock_skew);
-    // 3. A first order.
+    // 2. Where session order does not count it still tells the likely order: whatever keeps to it is
+    //    explained, and a part that no order explains, with or without sessions, settles it too.
+    if !level.session && !level.realtime {
+        let with_sessions = Level { session: true, ..level };
+        match explain(history, &problem, with_sessions, options, stats) {
+            Decision::Impossible(part) if !still_impossible(history, level, options, &part) => {}
+            decided => return decided,
+        }
+    }
+    explain(history, &problem, level, options, stats)
+}
+
+/// Whether a part of the history has no explanation at a level.
+fn still_impossible(history: &History, level: Level, options: &Options, part: &[TxnId]) -> bool {
+    let part = restrict(history, part);
+    // A part that is the whole is decided by the caller.
+    part.history.len() < history.len()
+        && matches!(decide(&part.history, level, options, &mut Stats::default()), Decision::Impossible(_))
+}
+
+/// Looks for an order that explains the problem.
+fn explain(
+    history: &History,
+    problem: &Problem,
+    level: Level,
+    options: &Options,
+    stats: &mut Stats,
+) -> Decision {
+    // 3. What every explanation has.
+    let known = Known::new(history, problem, level, options.clock_skew);
+    // 4. A first order.
     let started = Instant::now();
-    let scheduled = schedule::schedule(history, &problem, &known);
+    let scheduled = schedule::schedule(history, problem, &known);
     stats.record("schedule_ms", milliseconds(started));
     let (position, suspects, readers) = match scheduled {
         Scheduled::Order { position, suspects, readers } => (position, suspects, readers),
         Scheduled::Stuck(stuck) => {
-            let cycle = core::known_cycle(&problem, &known, &stuck);
+            let cycle = core::known_cycle(problem, &known, &stuck);
             return Decision::Impossible(cycle.into_iter().map(|txn| problem.txns[txn as usize]).collect());
         }
     };
     stats.record("suspects", suspects.len() as f64);
     if suspects.is_empty() {
-        return Decision::Possible(witness(&problem, &known, &position, &[]));
+        return Decision::Possible(witness(problem, &known, &position, &[]));
     }
-    // 4. Replay, blame, refine.
+    // 5. Replay, blame, refine.
     let started = Instant::now();
     let (refined, counters) =
-        refine::refine(&problem, &known, &position, &suspects, &readers, &options.budget);
+        refine::refine(problem, &known, &position, &suspects, &readers, &options.budget);
     stats.record("refine_ms", milliseconds(started));
     stats.record("questions", counters.variables as f64);
     stats.record("decisions", counters.decisions as f64);
     stats.record("conflicts", counters.conflicts as f64);
     match refined {
         Refined::Explained { position, effective } => {
-            Decision::Possible(witness(&problem, &known, &position, &effective))
+            Decision::Possible(witness(problem, &known, &position, &effective))
         }
         Refined::Impossible(core) => {
             Decision::Impossible(core.into_iter().map(|txn| problem.txns[txn as usize]).collect())

@@ -196,7 +196,7 @@ impl<'a> Scheduler<'a> {
             self.problem
                 .reads
                 .iter()
-                .filter(|read| read.is_known() && self.problem.standing[read.txn as usize] != Standing::Out)
+                .filter(|read| read.is_known() && self.problem.standing[read.txn as usize] == Standing::In)
         };
         for read in known_reads() {
             if read.source == INITIAL {

@@ -5,6 +5,7 @@ use checker::oracle::oracle;
 use checker::oracle::tiny::{Shape, shrink};
 use checker::{Level, Options, Rule, Ryow, Verdict, check};
 use history::History;
+use history::formats::notation;
 
 fn levels() -> Vec<Level> {
     let mut levels = Vec::new();
@@ -41,7 +42,7 @@ fn compare(shape: &Shape, seeds: std::ops::Range<u64>, options: &Options) {
             if fault(&history, level, options).is_some() {
                 let small = shrink(&history, |smaller| fault(smaller, level, options).is_some());
                 let what = fault(&small, level, options);
-                panic!("seed {seed} at {level}: {what:?}\n{:#?}", small.transactions().collect::<Vec<_>>());
+                panic!("seed {seed} at {level}: {what:?}\n{}", notation::to_string(&small));
             }
         }
     }
