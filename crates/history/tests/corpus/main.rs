@@ -5,14 +5,20 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 #![allow(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
-mod bundles;
 #[path = "../same/mod.rs"]
 mod same;
 
-use bundles::Labelled;
+use corpus::Labelled;
 use history::formats::{Format, Loaded, ReadOptions, read_path, write_path};
 use history::{History, Status};
 use std::path::Path;
+
+/// The histories of all bundles; `None`, said aloud, if there is no corpus.
+fn labelled() -> Option<Vec<Labelled>> {
+    let named = std::env::var_os("TAIPAN_CORPUS").map(Into::into);
+    let found = corpus::labelled(named, Path::new(env!("CARGO_TARGET_TMPDIR")));
+    found.map_err(|missing| eprintln!("SKIPPED: {missing}")).ok()
+}
 
 fn read(path: &Path) -> Loaded {
     read_path(path, &ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"))
@@ -45,7 +51,7 @@ fn agrees(label: &Labelled, what: &str, counted: usize, labelled: Option<usize>)
 
 #[test]
 fn every_file_is_recognised_read_and_counted() {
-    let Some(labels) = bundles::labelled() else { return };
+    let Some(labels) = labelled() else { return };
     let mut wrong = Vec::new();
     for label in &labels {
         let loaded = read(&label.path);
@@ -93,7 +99,7 @@ fn through(history: &History, format: Format, scratch: &Path) -> History {
 
 #[test]
 fn a_history_survives_the_native_format_and_its_own() {
-    let Some(labels) = bundles::labelled() else { return };
+    let Some(labels) = labelled() else { return };
     let stride = if std::env::var_os("TAIPAN_LONG").is_some() { 1 } else { 10 };
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("round-trip-{}", std::process::id()));
     let mut seen = std::collections::BTreeMap::new();
