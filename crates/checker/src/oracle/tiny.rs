@@ -25,6 +25,7 @@
 //! }
 //! ```
 
+mod plant;
 mod random;
 mod shrink;
 mod sketch;

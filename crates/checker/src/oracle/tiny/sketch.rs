@@ -3,6 +3,7 @@
 //! A sketch keeps what a verdict can depend on: sessions, statuses, client clocks, database timestamps,
 //! operations, results, initial values. Transaction ids, `ctx` and unknown fields are left behind.
 
+use history::formats::notation;
 use history::{
     Builder, Cell, Comparison, History, Id, KeyId, Lock, Name, Operation, Predicate, Range, Row, Span,
     Status, Timestamp, ValueId, ValueRef,
@@ -342,140 +343,18 @@ impl Maker {
     }
 }
 
-// ---- for people: close to the one-line notation, one transaction a line ----
-
 impl fmt::Display for Sketch {
+    /// In the one-line notation, one session a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.initial.is_empty() {
-            f.write_str("init:")?;
-            for (key, value) in &self.initial {
-                write!(f, " {key}={value}")?;
-            }
-            f.write_str("\n")?;
-        }
-        for txn in &self.transactions {
-            writeln!(f, "{txn}")?;
-        }
-        Ok(())
+        f.write_str(&notation::to_string(&self.build()))
     }
 }
 
-impl fmt::Display for SketchTxn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "s{}:", self.session)?;
-        for operation in &self.ops {
-            write!(f, " {operation}")?;
-        }
-        f.write_str(match self.status {
-            Status::Committed => "",
-            Status::Aborted => "!",
-            Status::Unknown => "?",
-        })?;
-        if let Some(span) = self.client {
-            write!(f, " @{}..{}", span.begin, span.end)?;
-        }
-        if let Some((start, commit)) = self.db {
-            write!(f, " @@{start}..{commit}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Datum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("?"),
-            Self::Absent => f.write_str("_"),
-            Self::Bool(value) => write!(f, "{value}"),
-            Self::Int(value) => write!(f, "{value}"),
-            Self::UInt(value) => write!(f, "{value}"),
-            Self::Float(value) => write!(f, "{value}"),
-            Self::Text(text) => write!(f, "{text:?}"),
-            Self::List(elements) => {
-                let elements: Vec<String> = elements.iter().map(Datum::to_string).collect();
-                write!(f, "[{}]", elements.join(" "))
-            }
-            Self::Row(cells) => {
-                let cells: Vec<String> =
-                    cells.iter().map(|(column, value)| format!("{column}:{value}")).collect();
-                write!(f, "{{{}}}", cells.join(" "))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = |parts: &[Condition], between: &str| {
-            let parts: Vec<String> = parts.iter().map(|part| format!("({part})")).collect();
-            parts.join(between)
-        };
-        match self {
-            Self::All(all) => f.write_str(&parts(all, " and ")),
-            Self::Any(any) => f.write_str(&parts(any, " or ")),
-            Self::Not(part) => write!(f, "not ({part})"),
-            Self::Compare(column, with, constant) => write!(f, "{column}{}{constant}", with.symbol()),
-        }
-    }
-}
-
-struct ShowRows<'a>(&'a Option<Rows>);
-
-impl fmt::Display for ShowRows<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(rows) = self.0 else { return f.write_str("=?") };
-        let rows: Vec<String> = rows.iter().map(|(key, value)| format!("{key}:{value}")).collect();
-        write!(f, "=[{}]", rows.join(" "))
-    }
-}
-
-struct ShowReport<'a>(Option<u64>, &'a Option<Vec<Name>>);
-
-impl fmt::Display for ShowReport<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(count) = self.0 {
-            write!(f, "={count}")?;
-        }
-        if let Some(keys) = self.1 {
-            let keys: Vec<String> = keys.iter().map(Name::to_string).collect();
-            write!(f, "=[{}]", keys.join(" "))?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for SketchOp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bound = |key: &Option<Name>| key.as_ref().map_or(String::new(), Name::to_string);
-        match self {
-            Self::Read { key, value, .. } => write!(f, "r({key},{value})"),
-            Self::Write { key, value } => write!(f, "w({key},{value})"),
-            Self::Delete { key } => write!(f, "d({key})"),
-            Self::Append { key, value } => write!(f, "a({key},{value})"),
-            Self::Scan { from, to, rows } => {
-                write!(f, "scan({}..{}){}", bound(from), bound(to), ShowRows(rows))
-            }
-            Self::Iterate { from, to, reverse, exhausted, rows } => {
-                let (reverse, end) =
-                    (if *reverse { " reverse" } else { "" }, if *exhausted { "." } else { "" });
-                write!(f, "iter({}..{}{reverse}){}{end}", bound(from), bound(to), ShowRows(rows))
-            }
-            Self::Query { condition, rows } => write!(f, "q({condition}){}", ShowRows(rows)),
-            Self::Update { condition, set, count, keys } => {
-                write!(f, "u({condition} -> {set}){}", ShowReport(*count, keys))
-            }
-            Self::DeleteWhere { condition, count, keys } => {
-                write!(f, "dw({condition}){}", ShowReport(*count, keys))
-            }
-        }
-    }
-}
-
-/// The place of the `index`-th key of a tiny history, as its name: `x`, `y`, `z`, `k3`, …
+/// The name of the `index`-th key of a tiny history: `x`, `y`, `z`, `z3`, …
 pub(super) fn key_name(index: usize) -> Name {
     match ["x", "y", "z"].get(index) {
         Some(name) => Name::Str((*name).to_owned()),
-        None => Name::Str(format!("k{index}")),
+        None => Name::Str(format!("z{index}")),
     }
 }
 

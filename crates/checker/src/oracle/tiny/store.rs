@@ -5,14 +5,17 @@
 //! transactions on a simulated multi-version store that is correct, or wrong in one of several ways
 //! ([`Sloppiness`]), and then changing a result or two in some of them.
 //!
+//! A part of them is made from textbook anomalies instead (`plant`).
+//!
 //! Steps: draw the operations; run them one transaction after the other, keeping every state (`log`);
 //! fill in the results from the states that the sloppiness allows; spoil some; hide some; shuffle some.
 
+use super::plant::plant;
 use super::random::Random;
 use super::sketch::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn, key_name, session_name};
 use crate::Ryow;
 use history::{Comparison, History, Lock, Name, Span, Status};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How often each kind of operation occurs, as weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +33,14 @@ pub struct Mix {
 }
 
 impl Mix {
+    fn only_reads(self) -> Self {
+        Self { read: self.read, scan: self.scan, iterate: self.iterate, query: self.query, ..Self::default() }
+    }
+
+    fn only_writes(self) -> Self {
+        Self { read: 0, scan: 0, iterate: 0, query: 0, ..self }
+    }
+
     fn weights(self) -> [u32; 9] {
         [
             self.read,
@@ -72,6 +83,8 @@ pub struct Shape {
     pub hidden: u32,
     /// How many histories have client clocks.
     pub clocks: u32,
+    /// How many histories are made from a textbook anomaly.
+    pub planted: u32,
     /// How many histories get a result or two changed at the end.
     pub spoiled: u32,
     /// What reads of own writes show.
@@ -94,6 +107,7 @@ impl Shape {
             unknown: 10,
             hidden: 3,
             clocks: 50,
+            planted: 20,
             spoiled: 25,
             ryow: Ryow::Must,
         }
@@ -170,6 +184,11 @@ enum Sloppiness {
     OwnState,
     /// Every key that is read may come from any state, also a later one.
     Chaos,
+    /// Every transaction sees some of the earlier ones, and all that those saw: effects arrive at
+    /// different places in different orders.
+    Replicas,
+    /// Every transaction sees any of the earlier ones.
+    Holes,
 }
 
 type State = BTreeMap<usize, Datum>;
@@ -182,11 +201,26 @@ struct Simulation<'s> {
     sessions: usize,
     unique: bool,
     rows: bool,
+    /// Whether transactions have roles: some only read many keys, some only write one or two.
+    roles: bool,
+    /// How many transactions there will be, and how many there are.
+    count: usize,
+    ran: usize,
     next_value: i64,
     /// The state after each commit; the first is the initial one.
     log: Vec<State>,
+    /// What each commit wrote and which commits it saw, by place in the log; the first is empty.
+    commits: Vec<Commit>,
     /// Every value that was ever written, for spoiling.
     pool: Vec<Datum>,
+}
+
+#[derive(Clone, Default)]
+struct Commit {
+    session: usize,
+    writes: State,
+    /// Places in the log, itself included.
+    saw: BTreeSet<usize>,
 }
 
 /// A transaction that ran: its results are filled in at the end.
@@ -194,9 +228,11 @@ struct Ran {
     ops: Vec<SketchOp>,
     /// Its own writes before each operation.
     own: Vec<State>,
-    /// The state it ran on, as a place in the log.
+    session: usize,
+    /// The newest state it may have run on, as a place in the log.
     at: usize,
-    committed: bool,
+    /// The state it ran on.
+    snapshot: State,
     status: Status,
 }
 
@@ -208,11 +244,15 @@ impl<'s> Simulation<'s> {
             Sloppiness::LostUpdates,
             Sloppiness::OwnState,
             Sloppiness::Chaos,
-        ][random.weighted(&[10, 30, 15, 25, 20])];
+            Sloppiness::Replicas,
+            Sloppiness::Holes,
+        ][random.weighted(&[10, 20, 10, 20, 15, 15, 10])];
         let keys = random.rather_large(1, shape.keys_max.max(1));
         let sessions = random.rather_large(1, shape.sessions_max.max(1));
         let unique = random.chance(shape.unique_values);
         let rows = random.chance(shape.row_values);
+        let forks = matches!(sloppiness, Sloppiness::Replicas | Sloppiness::Holes);
+        let roles = random.chance(if forks { 80 } else { 30 });
         Self {
             shape,
             random,
@@ -221,13 +261,43 @@ impl<'s> Simulation<'s> {
             sessions,
             unique,
             rows,
+            roles,
+            count: 0,
+            ran: 0,
             next_value: 1,
             log: Vec::new(),
+            commits: vec![Commit::default()],
             pool: vec![Datum::Absent],
         }
     }
 
     fn run(mut self) -> Sketch {
+        let planted = self.random.chance(self.shape.planted);
+        let mut sketch = if planted { self.plant() } else { self.simulate() };
+        if self.random.chance(if planted { self.shape.spoiled / 2 } else { self.shape.spoiled }) {
+            for _ in 0..self.random.between(1, 2) {
+                self.spoil(&mut sketch);
+            }
+        }
+        self.hide(&mut sketch);
+        if self.random.chance(25) {
+            self.shuffle(&mut sketch);
+        }
+        sketch
+    }
+
+    fn plant(&mut self) -> Sketch {
+        let mut sketch = plant(&mut self.random, self.shape.mix, self.shape.transactions.1);
+        self.pool.extend((1..=3).map(Datum::Int));
+        if self.random.chance(self.shape.clocks) {
+            for (place, txn) in sketch.transactions.iter_mut().enumerate() {
+                txn.client = (!self.random.chance(10)).then(|| self.clock(place));
+            }
+        }
+        sketch
+    }
+
+    fn simulate(&mut self) -> Sketch {
         let mut initial = State::new();
         for key in 0..self.keys {
             if self.random.chance(self.shape.initial) {
@@ -238,28 +308,18 @@ impl<'s> Simulation<'s> {
         let shown_initial = initial.iter().map(|(&key, value)| (key_name(key), value.clone())).collect();
         self.log.push(initial);
         let (low, high) = self.shape.transactions;
-        let count = self.random.rather_large(low, high);
-        let ran: Vec<Ran> = (0..count).map(|_| self.run_transaction()).collect();
+        self.count = self.random.rather_large(low, high);
+        let ran: Vec<Ran> = (0..self.count).map(|_| self.run_transaction()).collect();
         let clocks = self.random.chance(self.shape.clocks);
         let mut transactions = Vec::new();
         for (place, ran) in ran.into_iter().enumerate() {
-            let session = session_name(self.random.below(self.sessions));
+            let session = session_name(ran.session);
             let status = ran.status;
             let ops = self.results(ran);
             let client = (clocks && !self.random.chance(10)).then(|| self.clock(place));
             transactions.push(SketchTxn { session, status, client, db: None, ops });
         }
-        let mut sketch = Sketch { initial: shown_initial, transactions };
-        if self.random.chance(self.shape.spoiled) {
-            for _ in 0..self.random.between(1, 2) {
-                self.spoil(&mut sketch);
-            }
-        }
-        self.hide(&mut sketch);
-        if self.random.chance(25) {
-            self.shuffle(&mut sketch);
-        }
-        sketch
+        Sketch { initial: shown_initial, transactions }
     }
 
     // ---- drawing operations ----
@@ -305,9 +365,34 @@ impl<'s> Simulation<'s> {
         (from, to)
     }
 
-    fn operation(&mut self) -> SketchOp {
-        let key = key_name(self.random.below(self.keys));
-        match self.random.weighted(&self.shape.mix.weights()) {
+    fn operations(&mut self) -> Vec<SketchOp> {
+        let all = self.shape.mix;
+        let count = self.random.rather_large(1, self.shape.ops_max.max(1));
+        // Writers come rather early and readers rather late.
+        let early = self.ran * 2 < self.count;
+        let kinds = match self.random.weighted(if early { &[1, 5, 1] } else { &[1, 1, 5] }) {
+            _ if !self.roles => vec![all; count],
+            0 => vec![all.only_reads(), all.only_writes()],
+            1 => vec![all.only_writes(); self.random.between(1, count.min(2))],
+            _ => vec![all.only_reads(); count.max(self.keys.min(self.shape.ops_max))],
+        };
+        let mut ops = Vec::new();
+        let first_key = self.random.below(self.keys);
+        for (place, mix) in kinds.into_iter().enumerate() {
+            let mix = if mix == Mix::default() { all } else { mix };
+            // In roles, one key after the other; otherwise any.
+            let key = if self.roles { (first_key + place) % self.keys } else { self.random.below(self.keys) };
+            ops.push(self.operation(mix, key_name(key)));
+        }
+        if self.random.chance(50) {
+            // Reads that come before all writes see other transactions, not their own.
+            ops.sort_by_key(writes);
+        }
+        ops
+    }
+
+    fn operation(&mut self, mix: Mix, key: Name) -> SketchOp {
+        match self.random.weighted(&mix.weights()) {
             0 => SketchOp::Read {
                 key,
                 value: Datum::Unknown,
@@ -338,40 +423,75 @@ impl<'s> Simulation<'s> {
     // ---- running ----
 
     fn run_transaction(&mut self) -> Ran {
-        let count = self.random.rather_large(1, self.shape.ops_max.max(1));
-        let mut ops: Vec<SketchOp> = (0..count).map(|_| self.operation()).collect();
-        if self.random.chance(50) {
-            // Reads that come before all writes see other transactions, not their own.
-            ops.sort_by_key(writes);
-        }
+        let ops = self.operations();
+        self.ran += 1;
+        let session = self.random.below(self.sessions);
         let newest = self.log.len() - 1;
         let stale = match self.sloppiness {
             Sloppiness::Serial => 0,
             _ => self.random.weighted(&[3, 4, 2, 1]).min(newest),
         };
-        let mut ran = execute(ops, &self.log, newest - stale);
+        let mut saw: BTreeSet<usize> = match self.sloppiness {
+            Sloppiness::Replicas | Sloppiness::Holes => self.some_commits(session),
+            _ => (1..=newest - stale).collect(),
+        };
+        let mut snapshot = self.state_of(&saw);
+        let mut ran = execute(ops, session, newest - stale, snapshot.clone());
         let written = ran.own.last().cloned().unwrap_or_default();
-        let overwrites_newer =
-            || written.keys().any(|key| self.log[newest].get(key) != self.log[newest - stale].get(key));
-        if self.sloppiness == Sloppiness::Snapshot && overwrites_newer() {
-            ran = execute(ran.ops, &self.log, newest);
+        let overwrites_newer = written.keys().any(|key| self.log[newest].get(key) != snapshot.get(key));
+        let careful = match self.sloppiness {
+            Sloppiness::Snapshot => true,
+            Sloppiness::Replicas => self.random.chance(70),
+            _ => false,
+        };
+        if careful && overwrites_newer {
+            saw = (1..=newest).collect();
+            snapshot = self.log[newest].clone();
+            ran = execute(ran.ops, session, newest, snapshot);
         }
         ran.status = match self.random.below(100) as u32 {
             dice if dice < self.shape.aborted => Status::Aborted,
             dice if dice < self.shape.aborted + self.shape.unknown => Status::Unknown,
             _ => Status::Committed,
         };
-        ran.committed = match ran.status {
+        let took_effect = match ran.status {
             Status::Committed => true,
             Status::Aborted => false,
             Status::Unknown => self.random.chance(60),
         };
-        if ran.committed {
+        if took_effect {
+            let writes = ran.own.last().cloned().unwrap_or_default();
             let mut next = self.log[newest].clone();
-            next.extend(ran.own.last().cloned().unwrap_or_default());
+            next.extend(writes.clone());
             self.log.push(next);
+            saw.insert(newest + 1);
+            self.commits.push(Commit { session, writes, saw });
         }
         ran
+    }
+
+    /// Commits that a transaction sees: some of all, and with replicas also what those saw.
+    fn some_commits(&mut self, session: usize) -> BTreeSet<usize> {
+        let mut saw = BTreeSet::new();
+        for place in 1..self.commits.len() {
+            let same_session =
+                self.commits[place].session == session && self.sloppiness == Sloppiness::Replicas;
+            if same_session || self.random.chance(55) {
+                saw.insert(place);
+                if self.sloppiness == Sloppiness::Replicas {
+                    saw.extend(&self.commits[place].saw);
+                }
+            }
+        }
+        saw
+    }
+
+    fn state_of(&self, commits: &BTreeSet<usize>) -> State {
+        let mut state = self.log[0].clone();
+        for &place in commits {
+            state.extend(self.commits[place].writes.clone());
+        }
+        state
     }
 
     // ---- results ----
@@ -393,7 +513,7 @@ impl<'s> Simulation<'s> {
                 }
                 mixed
             }
-            _ => self.log[ran.at].clone(),
+            _ => ran.snapshot.clone(),
         };
         for (&key, value) in &ran.own[place] {
             let shows_own = match self.shape.ryow {
@@ -534,12 +654,12 @@ impl<'s> Simulation<'s> {
     }
 }
 
-/// Runs operations on the state at `at`; notes own writes and what predicate writes matched.
-fn execute(mut ops: Vec<SketchOp>, log: &[State], at: usize) -> Ran {
+/// Runs operations on a state; notes own writes and what predicate writes matched.
+fn execute(mut ops: Vec<SketchOp>, session: usize, at: usize, snapshot: State) -> Ran {
     let mut own = vec![State::new()];
     for operation in &mut ops {
         let mut after = own.last().cloned().unwrap_or_default();
-        let mut state = log[at].clone();
+        let mut state = snapshot.clone();
         state.extend(after.clone());
         match operation {
             SketchOp::Write { key, value } => drop(after.insert(key_place(key), value.clone())),
@@ -569,7 +689,7 @@ fn execute(mut ops: Vec<SketchOp>, log: &[State], at: usize) -> Ran {
         }
         own.push(after);
     }
-    Ran { ops, own, at, committed: false, status: Status::Aborted }
+    Ran { ops, own, session, at, snapshot, status: Status::Aborted }
 }
 
 fn writes(operation: &SketchOp) -> bool {
