@@ -15,7 +15,7 @@ use crate::keys::Key;
 use crate::plan::{Column, Filter, Piece, RESERVED_FROM, SettingsError, Value};
 use crate::random::Random;
 use crate::simulation::{Config, Simulation};
-use crate::workloads::{LIST_KEYS_MAX, Medium};
+use crate::workloads::{LIST_KEYS_MAX, Medium, Workload};
 use history::{Lock, Span, Status};
 use std::collections::VecDeque;
 
@@ -44,8 +44,9 @@ pub struct Planted {
 pub(crate) struct Schedule {
     /// After how many transactions begun, and what.
     places: VecDeque<(u64, Bug)>,
-    /// The next value that no plan writes, and the next key that no plan uses.
-    next_value: i64,
+    /// How many values scripts have used.
+    values_used: i64,
+    /// The next key that no plan uses.
     next_key: u32,
 }
 
@@ -81,7 +82,7 @@ impl Schedule {
             Medium::Lists => LIST_KEYS_MAX,
             Medium::Numbers | Medium::Rows => config.plan.keys,
         };
-        Ok(Self { places: places.into(), next_value: RESERVED_FROM, next_key })
+        Ok(Self { places: places.into(), values_used: 0, next_key })
     }
 
     /// How many transactions all scripts have.
@@ -153,12 +154,18 @@ impl Simulation {
         [x, y, unused]
     }
 
+    /// A value that nobody else writes. Where transactions compute what they write from what they read, it is
+    /// also far from all others, so that nobody comes upon it by steps.
     fn next_planted_value(&mut self) -> Value {
-        let number = self.schedule.next_value;
-        self.schedule.next_value += 1;
-        match self.config.plan.workload.medium() {
-            Medium::Rows => Value::Row { v1: number as i32, v2: number as i32 },
-            Medium::Numbers | Medium::Lists => Value::Int(number),
+        let count = self.schedule.values_used;
+        self.schedule.values_used += 1;
+        match self.config.plan.workload {
+            Workload::Bank => Value::Int(RESERVED_FROM * (1 + count)),
+            workload if workload.medium() == Medium::Rows => {
+                let number = (RESERVED_FROM + count) as i32;
+                Value::Row { v1: number, v2: number }
+            }
+            _ => Value::Int(RESERVED_FROM + count),
         }
     }
 

@@ -371,7 +371,7 @@ mod tests {
             ("sim:serializable?distribution=normal", "zipf:THETA"),
             ("sim:strict?lag=0.5", "does not read old snapshots"),
             ("sim:serializable?bug=long-fork:1000", "have room for 200"),
-            ("sim:serializable?bug=long-fork&sessions=1", "needs 2 sessions"),
+            ("sim:serializable?bug=long-fork&sessions=1", "needs 4 sessions"),
         ] {
             let error = match config(target) {
                 Ok(config) => crate::Simulation::new(config).map(|_| ()).expect_err(target).to_string(),
