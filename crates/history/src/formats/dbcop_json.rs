@@ -124,13 +124,14 @@ impl<'a> Reading<'a> {
                 self.tree.clear();
                 let node = json_tree::form(json, &mut self.tree)?;
                 builder.begin(session);
-                let checkpoint = self.initials.len();
+                let (checkpoint, was_first_version) = (self.initials.len(), self.is_first_version);
                 let built = self.transaction(node, builder).and_then(|()| {
                     builder.end().map_err(|error| Fault::new(place, error.to_string(), "a smaller history"))
                 });
                 if let Err(fault) = built {
                     builder.abandon();
                     self.initials.truncate(checkpoint);
+                    self.is_first_version = was_first_version;
                     warnings.refuse(fault)?;
                 }
             }

@@ -3,8 +3,8 @@
 //! # Meaning
 //! Integers only. Transaction ids are unique in the file; a session's order is the order in which its
 //! transactions first appear, and the lines of a transaction need not be adjacent. Transaction -1 marks an
-//! operation of some aborted transaction: its writes are kept, a run of them in one session as one aborted
-//! transaction, its reads are not (Plume and AWDIT do the same).
+//! operation of some aborted transaction: its writes are kept, those of a session up to its next transaction as
+//! one aborted transaction, its reads are not (Plume and AWDIT keep only writes, too).
 //!
 //! Every key starts at 0, except those that an explicit first transaction sets to 0: IsoVista's bug histories
 //! begin with `w(k,0,0,0)` for all keys, and a key that is created that way was absent before.
@@ -138,7 +138,7 @@ struct Gathering {
     operations: Vec<Operation>,
     transactions: Vec<Gathered>,
     numbers: FxHashMap<i64, u32>,
-    /// For every session whose last line was of an aborted transaction: that transaction's number.
+    /// For every session whose last transaction is an aborted one: that transaction's number.
     aborted: FxHashMap<SessionId, u32>,
 }
 
@@ -152,12 +152,14 @@ impl Gathering {
         let number = if line.transaction == ABORTED {
             *self.aborted.entry(session).or_insert(next)
         } else {
-            self.aborted.remove(&session);
             *self.numbers.entry(line.transaction).or_insert(next)
         };
         if number == next {
             if next == u32::MAX - 1 {
                 return Err(Fault::new(offset, "more than four billion transactions", "a smaller history"));
+            }
+            if line.transaction != ABORTED {
+                self.aborted.remove(&session);
             }
             self.transactions.push(Gathered { session, id: line.transaction, operations: 0, offset });
         }

@@ -45,9 +45,13 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
     while json.more(std::mem::take(&mut is_first), b']')? {
         tree.clear();
         let node = json_tree::form(&mut json, &mut tree)?;
-        if let Err(fault) = transaction(node, &tree, builder, &mut kind) {
-            builder.abandon();
-            warnings.refuse(fault)?;
+        let mut seen = kind;
+        match transaction(node, &tree, builder, &mut seen) {
+            Ok(()) => kind = seen,
+            Err(fault) => {
+                builder.abandon();
+                warnings.refuse(fault)?;
+            }
         }
     }
     if !json.is_done() {

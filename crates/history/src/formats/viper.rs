@@ -62,6 +62,9 @@ pub(super) struct Logs {
     /// Reads in the order of the files, each once.
     read: Vec<(KeyId, ValueId)>,
     read_seen: FxHashSet<(KeyId, ValueId)>,
+    /// What the open transaction read and wrote; it may yet be refused.
+    open_read: Vec<(KeyId, ValueId)>,
+    open_written: Vec<(KeyId, ValueId)>,
     /// A state before the first transaction was given.
     initial_given: bool,
 }
@@ -120,10 +123,18 @@ impl Logs {
         }
         let session = *session.get_or_insert_with(|| builder.session(NameRef::Int(number)));
         builder.begin(session);
+        self.open_read.clear();
+        self.open_written.clear();
         for &operation in tree.children(operations) {
             self.operation(operation, tree, builder)?;
         }
         builder.end().map_err(|error| Fault::new(node.offset, error.to_string(), "a smaller history"))?;
+        self.written.extend(self.open_written.drain(..));
+        for read in self.open_read.drain(..) {
+            if self.read_seen.insert(read) {
+                self.read.push(read);
+            }
+        }
         Ok(())
     }
 
@@ -174,13 +185,13 @@ impl Logs {
 
     fn write<'a>(&mut self, key: Node<'a>, value: Node<'a>, tree: &Tree<'a>, builder: &mut Builder) {
         let (key, value) = (tree.key(key, builder), tree.value(value, builder));
-        self.written.insert((key, value));
+        self.open_written.push((key, value));
         builder.write(key, value);
     }
 
     fn note_read(&mut self, key: KeyId, value: ValueId) {
-        if value != ValueId::ABSENT && self.read_seen.insert((key, value)) {
-            self.read.push((key, value));
+        if value != ValueId::ABSENT {
+            self.open_read.push((key, value));
         }
     }
 
