@@ -8,6 +8,8 @@
 //! **What each one breaks.** [`Bug::breaks`] names the weakest levels of the levels table that forbid it;
 //! every level that implies one of them forbids it too, all others accept the script.
 
+use crate::simulation::Strength;
+
 /// An isolation bug that the simulated database can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bug {
@@ -101,6 +103,7 @@ struct Row {
     name: &'static str,
     about: &'static str,
     breaks: &'static [&'static str],
+    broken_from: Strength,
     script: Script,
 }
 
@@ -128,6 +131,7 @@ const TABLE: &[Row] = &[
         name: "lost-update",
         about: "two transactions read the same version of a key and both overwrite it",
         breaks: &["cursor-stability"],
+        broken_from: Strength::SnapshotIsolation,
         script: Script {
             actors: &[0, 0, 1],
             acts: &[
@@ -150,6 +154,7 @@ const TABLE: &[Row] = &[
         name: "write-skew",
         about: "two transactions read the same two keys, and each overwrites another one of them",
         breaks: &["repeatable-read", "update-serializable"],
+        broken_from: Strength::Serializable,
         script: Script {
             actors: &[0, 0, 1],
             acts: &[
@@ -175,6 +180,7 @@ const TABLE: &[Row] = &[
         name: "long-fork",
         about: "two readers see two independent writes in opposite orders",
         breaks: &["snapshot-isolation", "repeatable-read", "prefix"],
+        broken_from: Strength::SnapshotIsolation,
         script: Script {
             // The readers begin before the writers end: real time has nothing to say on it.
             actors: &[0, 0, 1, 2, 3],
@@ -205,6 +211,7 @@ const TABLE: &[Row] = &[
         name: "aborted-read",
         about: "a transaction reads what an aborted one wrote",
         breaks: &["read-committed"],
+        broken_from: Strength::ReadCommitted,
         script: Script {
             actors: &[0, 1],
             acts: &[Begin(T0), Begin(T1), Write(T0, X, X0), Read(T1, X, X0), Abort(T0), Commit(T1)],
@@ -215,6 +222,7 @@ const TABLE: &[Row] = &[
         name: "intermediate-read",
         about: "a transaction reads a value that its writer overwrote before it committed",
         breaks: &["read-committed"],
+        broken_from: Strength::ReadCommitted,
         script: Script {
             actors: &[0, 1],
             acts: &[
@@ -233,6 +241,7 @@ const TABLE: &[Row] = &[
         name: "fractured-read",
         about: "a transaction sees one of two writes that another one made together",
         breaks: &["consistent-view", "repeatable-read", "read-atomic"],
+        broken_from: Strength::SnapshotIsolation,
         script: Script {
             actors: &[0, 0, 1],
             acts: &[
@@ -256,6 +265,7 @@ const TABLE: &[Row] = &[
         name: "stale-read",
         about: "a transaction misses what was committed, in another session, before it began",
         breaks: &["strict-serializable", "strong-snapshot-isolation", "forward-consistent-view"],
+        broken_from: Strength::Strict,
         script: Script {
             actors: &[0, 0, 1],
             acts: &[
@@ -278,6 +288,7 @@ const TABLE: &[Row] = &[
         name: "non-repeatable-read",
         about: "a transaction reads a key twice, and sees two versions",
         breaks: &["consistent-view", "repeatable-read", "read-atomic"],
+        broken_from: Strength::SnapshotIsolation,
         script: Script {
             actors: &[0, 0, 1],
             acts: &[
@@ -299,6 +310,7 @@ const TABLE: &[Row] = &[
         name: "phantom",
         about: "a transaction scans a range twice, and sees a key the second time only",
         breaks: &["consistent-view", "read-atomic"],
+        broken_from: Strength::SnapshotIsolation,
         script: Script {
             actors: &[0, 1],
             acts: &[
@@ -317,6 +329,7 @@ const TABLE: &[Row] = &[
         name: "causality-violation",
         about: "a transaction sees an effect and misses its cause",
         breaks: &["monotonic-view", "repeatable-read", "causal"],
+        broken_from: Strength::SnapshotIsolation,
         script: Script {
             actors: &[0, 0, 1, 2],
             acts: &[
@@ -369,6 +382,11 @@ impl Bug {
     /// The weakest levels that forbid it.
     pub fn breaks(self) -> &'static [&'static str] {
         self.row().breaks
+    }
+
+    /// The weakest simulated database whose promise it breaks; all stronger ones forbid it too.
+    pub fn broken_from(self) -> Strength {
+        self.row().broken_from
     }
 
     pub(crate) fn script(self) -> &'static Script {

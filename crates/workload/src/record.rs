@@ -73,7 +73,7 @@ impl Simulation {
 }
 
 /// A part is handed out when it holds this many operations, rows and elements.
-const PART_ITEMS: usize = 1 << 20;
+const PART_ITEMS: usize = 1 << 18;
 
 impl Simulation {
     /// Runs to the end and hands out the history in parts, so that memory does not grow with its length.

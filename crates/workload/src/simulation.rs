@@ -30,7 +30,7 @@ use history::{Lock, Span, Status};
 use std::collections::VecDeque;
 
 /// How much the simulated database promises.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strength {
     /// Reads see committed values.
     ReadCommitted,

@@ -68,6 +68,12 @@ const NAMED: &[Named] = &[
         change: |_| {},
     },
     Named {
+        name: "mini-transactions",
+        about: "the same with at most two keys, each written one read before",
+        workload: Workload::ReadModifyWrite,
+        change: |settings| settings.ops = 2,
+    },
+    Named {
         name: "list-append",
         about: "appends to lists and reads of whole lists",
         workload: Workload::ListAppend,

@@ -167,6 +167,10 @@ fn planted_bugs_break_what_they_say_and_nothing_weaker() {
                 let (history, summary) = run(&config);
                 assert_eq!(summary.planted.len(), 1);
                 let broken = implying(bug.breaks(), bug == Bug::Phantom);
+                for strength in Strength::ALL {
+                    let forbidden = broken.contains(&level(strength.promise()));
+                    assert_eq!(forbidden, strength >= bug.broken_from(), "{bug:?} at {strength:?}");
+                }
                 for level in Level::all() {
                     let verdict = accepts(&history, level, config.clock_skew);
                     let Some(accepted) = verdict else { continue };

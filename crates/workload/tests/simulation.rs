@@ -54,7 +54,7 @@ fn the_same_seed_gives_the_same_bytes() {
 fn parts_are_the_whole() {
     let format = Format::from_name("jsonl").expect("the native format");
     let history::formats::Output::Parts(write) = format.row().output else { panic!("lines come in parts") };
-    for (workload, transactions) in [(Workload::BlindWrites, 70_000), (Workload::Everything, 30_000)] {
+    for (workload, transactions) in [(Workload::BlindWrites, 16_000), (Workload::Everything, 8_000)] {
         let plan = Settings { seed: 3, keys: 200, ops: 20, ..workload.settings() };
         let config = Config::new(plan, Strength::SnapshotIsolation, transactions);
         let (mut bytes, mut parts) = (Vec::new(), 0);
