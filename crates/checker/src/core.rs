@@ -8,40 +8,59 @@
 //! *Cost*: checks of tiny histories. *Source*: Zeller's delta debugging.
 
 use crate::constrain::Known;
+use crate::explain;
 use crate::levels::Level;
+use crate::naming;
 use crate::observe::{Contradiction, Problem, Standing, Txn};
 use crate::pipeline::{Decision, decide};
-use crate::restrict::restrict;
-use crate::verdict::{Anomaly, Evidence, Options, Stats};
-use history::{History, OpId, TxnId};
+use crate::restrict::{Part, restrict};
+use crate::verdict::{Anomaly, Edge, Evidence, Options, Reason, Stats};
+use history::{History, Id, OpId, Operation, Status, TxnId, ValueId};
 use std::collections::VecDeque;
 
 /// The transactions that a contradiction without an order speaks of.
 pub(crate) fn of_contradiction(history: &History, contradiction: &Contradiction) -> Vec<TxnId> {
     match *contradiction {
-        Contradiction::Internal { op }
-        | Contradiction::NonRepeatable { second: op, .. }
-        | Contradiction::NoSource { op } => vec![owner(history, op)],
+        Contradiction::Internal { op } => vec![history.owner(op)],
+        Contradiction::NonRepeatable { first, second } => with_writers(history, &[first, second]),
+        Contradiction::NoSource { op } => with_writers(history, &[op]),
         // Which appenders matter is left to the shrinking: all of them are a start.
         Contradiction::BrokenList { op } => with_appenders(history, &[op]),
         Contradiction::IncompatibleLists { first, second } => with_appenders(history, &[first, second]),
     }
 }
 
-/// The transaction an operation belongs to.
-pub(crate) fn owner(history: &History, op: OpId) -> TxnId {
-    history.owner(op)
+/// Reads and whoever wrote what they returned, be it only for a while.
+fn with_writers(history: &History, reads: &[OpId]) -> Vec<TxnId> {
+    let mut txns: Vec<TxnId> = reads.iter().map(|&op| history.owner(op)).collect();
+    for &read in reads {
+        let Operation::Read { key, value, .. } = history.operation(read) else { continue };
+        let last = history.values_of(value).last().copied();
+        let writers = history.transactions().filter(|transaction| {
+            transaction.status() != Status::Aborted
+                && transaction.ops().any(|(_, operation)| match operation {
+                    Operation::Write { key: at, value: wrote } => at == key && wrote == value,
+                    Operation::Delete { key: at } => at == key && value == ValueId::ABSENT,
+                    Operation::Append { key: at, value: wrote } => at == key && Some(wrote) == last,
+                    _ => false,
+                })
+        });
+        txns.extend(writers.map(|transaction| transaction.id()));
+    }
+    txns.sort_unstable();
+    txns.dedup();
+    txns
 }
 
 fn with_appenders(history: &History, reads: &[OpId]) -> Vec<TxnId> {
     let keys: Vec<_> = reads.iter().filter_map(|&op| history.operation(op).key()).collect();
     let appends = history.transactions().filter(|transaction| {
-        transaction.ops().any(|(_, operation)| {
-            matches!(operation, history::Operation::Append { key, .. } if keys.contains(&key))
-        })
+        transaction
+            .ops()
+            .any(|(_, operation)| matches!(operation, Operation::Append { key, .. } if keys.contains(&key)))
     });
     let mut txns: Vec<TxnId> = appends.map(|transaction| transaction.id()).collect();
-    txns.extend(reads.iter().map(|&op| owner(history, op)));
+    txns.extend(reads.iter().map(|&op| history.owner(op)));
     txns.sort_unstable();
     txns.dedup();
     txns
@@ -97,12 +116,94 @@ pub(crate) fn known_cycle(problem: &Problem, known: &Known, stuck: &[Txn]) -> Ve
 
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
-    let txns = shrink(history, level, options, start);
-    Evidence {
-        anomaly: Anomaly { name: "unexplained".into(), common: None },
-        transactions: txns,
-        edges: Vec::new(),
-        support: Vec::new(),
+    let part = shrink(history, level, options, start);
+    let argument = explain::argue(&with_culprits(history, &part), level, options);
+    let mut transactions = part.txns.clone();
+    let Some(argument) = argument else {
+        let name = level.row().map_or("violation", |row| row.anomaly);
+        let anomaly = Anomaly { name: name.to_owned(), common: None };
+        return Evidence { anomaly, transactions, edges: Vec::new(), support: Vec::new() };
+    };
+    let whole = with_culprits(history, &part);
+    let back = Back { part: &whole, txns: &culprits_and(history, &part), whole: history };
+    let edges = back.edges(&argument.edges);
+    let anomaly = naming::name(history, &edges);
+    transactions.extend(edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
+    transactions.sort_unstable();
+    transactions.dedup();
+    Evidence { anomaly, transactions, edges, support: back.edges(&argument.support) }
+}
+
+/// The core, and whoever else wrote what a read of its only transaction returned: aborted transactions
+/// explain nothing, but they tell where a value came from.
+fn culprits_and(history: &History, part: &Part) -> Vec<TxnId> {
+    let mut txns = part.txns.clone();
+    if txns.len() > 1 {
+        return txns;
+    }
+    for &txn in &part.txns {
+        for (_, operation) in history.transaction(txn).ops() {
+            let Operation::Read { key, value, .. } = operation else { continue };
+            let last = history.values_of(value).last().copied();
+            let culprit = history.transactions().filter(|it| it.id() != txn).find(|it| {
+                it.ops().any(|(_, other)| match other {
+                    Operation::Write { key: at, value: wrote } => at == key && wrote == value,
+                    Operation::Append { key: at, value: wrote } => at == key && Some(wrote) == last,
+                    _ => false,
+                })
+            });
+            txns.extend(culprit.map(|it| it.id()));
+        }
+    }
+    txns.sort_unstable();
+    txns.dedup();
+    txns
+}
+
+fn with_culprits(history: &History, part: &Part) -> History {
+    restrict(history, &culprits_and(history, part)).history
+}
+
+/// Brings edges of a part back into the whole.
+struct Back<'a> {
+    part: &'a History,
+    txns: &'a [TxnId],
+    whole: &'a History,
+}
+
+impl Back<'_> {
+    fn edges(&self, edges: &[Edge]) -> Vec<Edge> {
+        edges.iter().map(|edge| self.edge(edge)).collect()
+    }
+
+    fn edge(&self, edge: &Edge) -> Edge {
+        Edge {
+            from: edge.from.map(|txn| self.txns[txn.index()]),
+            to: self.txns[edge.to.index()],
+            kind: edge.kind,
+            key: edge.key.and_then(|key| self.whole.find_key(self.part.keys().get(key))),
+            predicate: edge.predicate,
+            reason: match &edge.reason {
+                Reason::Saw { read, write } => {
+                    Reason::Saw { read: self.op(*read), write: write.map(|write| self.op(write)) }
+                }
+                Reason::Missed { read, write } => {
+                    Reason::Missed { read: self.op(*read), write: self.op(*write) }
+                }
+                Reason::Overwrote { first, second } => {
+                    Reason::Overwrote { first: first.map(|first| self.op(first)), second: self.op(*second) }
+                }
+                Reason::Otherwise { because } => Reason::Otherwise { because: self.edges(because) },
+                other => other.clone(),
+            },
+        }
+    }
+
+    /// A part keeps all operations of its transactions in their places.
+    fn op(&self, op: OpId) -> OpId {
+        let txn = self.part.owner(op);
+        let first = |history: &History, txn: TxnId| history.transaction(txn).first_op();
+        OpId(op.0 - first(self.part, txn).0 + first(self.whole, self.txns[txn.index()]).0)
     }
 }
 
@@ -110,12 +211,12 @@ fn impossible(history: &History, level: Level, options: &Options) -> bool {
     matches!(decide(history, level, options, &mut Stats::default()), Decision::Impossible(_))
 }
 
-fn shrink(whole: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Vec<TxnId> {
+fn shrink(whole: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Part {
     // The first part is cut from the whole once; all further ones are cut from it.
     let mut part = restrict(whole, &start);
     if !impossible(&part.history, level, options) {
         // The part says less than the proof needed; the proof's own set stands.
-        return part.txns;
+        return part;
     }
     let mut piece = part.txns.len().div_ceil(2);
     loop {
@@ -123,22 +224,22 @@ fn shrink(whole: &History, level: Level, options: &Options, start: Vec<TxnId>) -
         while from < part.txns.len() && part.txns.len() > 1 {
             let len = part.history.len();
             let keep: Vec<TxnId> = (part.history.transactions().map(|it| it.id()))
-                .filter(|txn| !(from..from + piece).contains(&history::Id::index(*txn)))
+                .filter(|txn| !(from..from + piece).contains(&txn.index()))
                 .collect();
             let smaller = restrict(&part.history, &keep);
             if !keep.is_empty() && impossible(&smaller.history, level, options) {
-                part.txns = smaller.txns.iter().map(|&txn| part.txns[history::Id::index(txn)]).collect();
+                part.txns = smaller.txns.iter().map(|&txn| part.txns[txn.index()]).collect();
                 part.history = smaller.history;
                 debug_assert!(part.history.len() < len);
             } else {
                 from += piece;
             }
             if options.budget.exhausted().is_some() {
-                return part.txns;
+                return part;
             }
         }
         if piece == 1 {
-            return part.txns;
+            return part;
         }
         piece = piece.div_ceil(2);
     }

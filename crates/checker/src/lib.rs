@@ -11,8 +11,10 @@
 
 mod constrain;
 mod core;
+mod explain;
 mod levels;
 mod lists;
+mod naming;
 mod observe;
 pub mod oracle;
 mod pipeline;

@@ -456,6 +456,16 @@ impl History {
         &self.keys
     }
 
+    /// The id of a key, by name. A walk over all keys.
+    pub fn find_key(&self, name: crate::NameRef<'_>) -> Option<KeyId> {
+        self.keys.ids().find(|&key| self.keys.get(key) == name)
+    }
+
+    /// The elements of a list value; none for any other value.
+    pub fn values_of(&self, value: ValueId) -> &[ValueId] {
+        if value.is_known() { self.values.elements(value) } else { &[] }
+    }
+
     /// The sessions, in the order they were first seen.
     pub fn sessions(&self) -> &Names<SessionId> {
         &self.sessions
@@ -606,6 +616,11 @@ impl<'h> Transaction<'h> {
             Timestamp { physical: span.begin, logical: start },
             Timestamp { physical: span.end, logical: commit },
         ))
+    }
+
+    /// The id of its first operation; of the next transaction's if it has none.
+    pub fn first_op(&self) -> OpId {
+        OpId(self.history.first_op[self.id.index()])
     }
 
     /// Its operations in the order issued.

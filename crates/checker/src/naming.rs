@@ -1,0 +1,103 @@
+//! What to call a violation: Elle's name for the shape of its argument, and the common name.
+//!
+//! The shape is read off the edges: how many anti-dependencies the cycle has and whether two of them are
+//! adjacent, whether session or real-time order is needed, whether predicates are. *Source*: Adya's
+//! thesis §3 and §4 for the phenomena, Elle for the vocabulary.
+
+use crate::verdict::{Anomaly, Edge, EdgeKind, Reason};
+use history::{History, Operation, Status};
+
+/// The name of what an argument shows.
+pub(crate) fn name(history: &History, edges: &[Edge]) -> Anomaly {
+    if let [only] = edges {
+        return name_of_read(history, only);
+    }
+    if edges.iter().all(|edge| edge.kind == EdgeKind::Wr) && is_incompatible(edges) {
+        return anomaly("incompatible-order", None);
+    }
+    if is_lost_update(edges) {
+        return anomaly("lost-update", Some("lost update"));
+    }
+    let count = |kind| edges.iter().filter(|edge| edge.kind == kind).count();
+    let anti = count(EdgeKind::Rw);
+    let adjacent = (0..edges.len()).any(|index| {
+        let next = &edges[(index + 1) % edges.len()];
+        edges.len() > 1 && edges[index].kind == EdgeKind::Rw && next.kind == EdgeKind::Rw
+    });
+    let item = if edges.iter().any(|edge| edge.predicate) { "" } else { "-item" };
+    let (base, common) = match anti {
+        0 if count(EdgeKind::Wr) == 0 => ("G0".to_owned(), Some("dirty write")),
+        0 => ("G1c".to_owned(), Some("circular information flow")),
+        1 => (format!("G-single{item}"), Some(single(edges))),
+        _ if !adjacent => (format!("G-nonadjacent{item}"), Some("long fork")),
+        2 if edges.len() == 2 => (format!("G2{item}"), Some("write skew")),
+        _ => (format!("G2{item}"), None),
+    };
+    let order = match (count(EdgeKind::Rt), count(EdgeKind::So)) {
+        (0, 0) => "",
+        (0, _) => "-process",
+        _ => "-realtime",
+    };
+    let common = if order.is_empty() { common } else { Some("stale read").filter(|_| anti == 1).or(common) };
+    anomaly(&format!("{base}{order}"), common)
+}
+
+fn anomaly(name: &str, common: Option<&'static str>) -> Anomaly {
+    Anomaly { name: name.to_owned(), common }
+}
+
+/// One edge alone: a read that is wrong whatever the order is.
+fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
+    match edge.reason {
+        Reason::Missed { read, write } if history.owner(read) == history.owner(write) => {
+            anomaly("internal", None)
+        }
+        Reason::Saw { write: None, .. } => anomaly("thin-air", Some("value from nowhere")),
+        Reason::Saw { read, write: Some(write) } => {
+            let (reader, writer) = (history.owner(read), history.owner(write));
+            if reader == writer {
+                return anomaly("future-read", None);
+            }
+            if history.transaction(writer).status() == Status::Aborted {
+                return anomaly("G1a", Some("aborted read"));
+            }
+            match history.operation(write) {
+                Operation::Append { .. } if !is_intermediate(history, edge) => {
+                    anomaly("incompatible-order", None)
+                }
+                _ => anomaly("G1b", Some("intermediate read")),
+            }
+        }
+        _ => anomaly("internal", None),
+    }
+}
+
+/// Whether the writer of what was read wrote the key again afterwards.
+fn is_intermediate(history: &History, edge: &Edge) -> bool {
+    let Reason::Saw { write: Some(write), .. } = edge.reason else { return false };
+    let key = history.operation(write).key();
+    let later = history.transaction(history.owner(write)).ops().filter(|&(op, _)| op > write);
+    later.into_iter().any(|(_, it)| it.key() == key && !matches!(it, Operation::Read { .. }))
+}
+
+/// Two lists of one key of which neither begins the other.
+fn is_incompatible(edges: &[Edge]) -> bool {
+    matches!(edges, [one, two] if one.key == two.key && Some(one.to) != two.from)
+}
+
+/// Two transactions overwrote the same version of a key without seeing each other.
+fn is_lost_update(edges: &[Edge]) -> bool {
+    let [one, two] = edges else { return false };
+    let on_one_key = one.key.is_some() && one.key == two.key;
+    let kinds = [one.kind, two.kind];
+    on_one_key && kinds.contains(&EdgeKind::Rw) && !kinds.contains(&EdgeKind::Wr)
+}
+
+/// Common names of a cycle with one anti-dependency.
+fn single(edges: &[Edge]) -> &'static str {
+    match edges {
+        [one, two] if one.key == two.key => "non-repeatable read",
+        [_, _] => "fractured read",
+        _ => "read skew",
+    }
+}
