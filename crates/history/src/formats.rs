@@ -159,6 +159,7 @@ pub struct Warnings {
     /// What was refused, in order, by file; only the first [`Self::KEPT_MAX`], so that memory stays bounded.
     kept: Vec<FileFault>,
     count: u64,
+    notes: Vec<String>,
 }
 
 impl Warnings {
@@ -185,6 +186,12 @@ impl Warnings {
             self.kept.push(FileFault { file: self.file, fault });
         }
         Ok(())
+    }
+
+    /// Says something of the whole history that its user should know though nothing is wrong with the file: a
+    /// sentence without a full stop.
+    pub fn note(&mut self, what: impl Into<String>) {
+        self.notes.push(what.into());
     }
 
     /// Says which file of a directory the next refusals belong to.

@@ -188,6 +188,19 @@ fn balances_are_not_checked_where_transfers_may_have_happened() {
 }
 
 #[test]
+fn what_cannot_be_checked_is_said() {
+    let noted = |text: &str| {
+        let loaded = read_bytes("noted", text.as_bytes(), &ReadOptions::default()).unwrap();
+        loaded.warnings.notes.join("; ")
+    };
+    assert!(noted("{:type :ok :f :add :value 1 :process 0}").contains("counter"));
+    assert!(noted("{:type :info :f :transfer :value {:from 0 :to 1 :amount 5} :process 0}").contains("bank"));
+    assert_eq!(noted("{:type :ok :f :txn :value [] :process 0}"), "");
+    let loaded = read_path(&sample("history.bincode"), &ReadOptions::default()).unwrap();
+    assert!(loaded.warnings.notes[0].starts_with("1 committed transactions hold operations that failed"));
+}
+
+#[test]
 fn a_counter_is_not_checked() {
     let text = "{:type :ok :f :add :value 1 :process 0} {:type :ok :f :read :value 1 :process 0}";
     let history = reads_text(text, Format::ElleEdn, "0: () | r(counter,?)");

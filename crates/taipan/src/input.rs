@@ -30,14 +30,16 @@ pub(crate) fn is_standard_stream(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// What is said of transactions that `--lenient` left out; nothing if there were none.
+/// What is said of transactions that `--lenient` left out, and what a reader noted; nothing if there is nothing.
 pub(crate) fn left_out(warnings: &Warned) -> Option<String> {
-    match (warnings.count, warnings.first.first()) {
+    let left_out = match (warnings.count, warnings.first.first()) {
         (0, _) => None,
         (count, None) => Some(format!("{count} transactions were left out")),
         (1, Some(first)) => Some(format!("one transaction was left out: {first}")),
         (count, Some(first)) => Some(format!("{count} transactions were left out; the first: {first}")),
-    }
+    };
+    let said: Vec<String> = left_out.into_iter().chain(warnings.notes.iter().cloned()).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// The format to write into a file: the one asked for, else the one that its name tells.

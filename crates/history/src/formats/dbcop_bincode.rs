@@ -40,11 +40,11 @@ pub(super) fn detect(probe: &Probe<'_>) -> Likeness {
 }
 
 /// Reads a history.
-pub fn read(bytes: &[u8], builder: &mut Builder, _: &mut Warnings) -> Result<(), Fault> {
+pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Result<(), Fault> {
     let mut input = Input { bytes, at: 0 };
     let header = input.header()?;
     builder.set_header_extra(&header.native());
-    let zero = builder.int(0);
+    let mut failing = 0;
     builder.reserve_operations(bytes.len() / EVENT_LEN);
     let sessions = input.count(8, "sessions")?;
     for number in 0..sessions {
@@ -55,21 +55,39 @@ pub fn read(bytes: &[u8], builder: &mut Builder, _: &mut Warnings) -> Result<(),
             let place = input.at;
             let failed = input.events(builder)?;
             if failed > 0 {
-                builder.set_ctx(&format!("{{\"failed_operations\":{failed}}}"));
+                builder.set_ctx(&failed_operations(failed));
             }
-            if !input.flag("the transaction's success")? {
+            if input.flag("the transaction's success")? {
+                failing += u64::from(failed > 0);
+            } else {
                 builder.set_status(Status::Aborted);
             }
             builder.end().map_err(|error| Fault::new(place, error.to_string(), "a smaller history"))?;
         }
     }
     for key in 0..builder.key_count() {
-        builder.initial(KeyId::new(key), zero);
+        builder.initial(KeyId::new(key), ValueId::ZERO);
     }
     if input.at != bytes.len() {
         return Err(Fault::new(input.at, "bytes after the last session", "the end of the file"));
     }
+    note_failing(failing, warnings);
     Ok(())
+}
+
+/// The `ctx` of a transaction with operations that failed.
+pub(super) fn failed_operations(count: u64) -> String {
+    format!("{{\"failed_operations\":{count}}}")
+}
+
+/// Says that committed transactions hold operations that failed: a violation among them may be none.
+pub(super) fn note_failing(transactions: u64, warnings: &mut Warnings) {
+    if transactions > 0 {
+        warnings.note(format!(
+            "{transactions} committed transactions hold operations that failed, which are left out; the database may \
+             have rolled such a transaction back though its commit was answered"
+        ));
+    }
 }
 
 struct Input<'a> {

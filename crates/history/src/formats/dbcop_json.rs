@@ -11,6 +11,7 @@
 //! writes 0 to that key. So a key that is read as 0 and never set to 0 starts at 0, and its `null` reads are reads
 //! of that 0; any other key starts absent. In the first version's events every key starts at 0.
 
+use super::dbcop_bincode::{failed_operations, note_failing};
 use super::dbcop_header::Header;
 use super::json::{Cursor, Kind};
 use super::json_tree::{self, text_of};
@@ -53,6 +54,7 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
         return Err(json.expected("the end of the file"));
     }
     reading.initials.settle(builder);
+    note_failing(reading.failing, warnings);
     if reading.is_first_version {
         let zero = builder.int(0);
         for key in 0..builder.key_count() {
@@ -67,6 +69,8 @@ struct Reading<'a> {
     tree: Tree<'a>,
     initials: Initials,
     is_first_version: bool,
+    /// Committed transactions with operations that failed.
+    failing: u64,
 }
 
 impl<'a> Reading<'a> {
@@ -176,7 +180,8 @@ impl<'a> Reading<'a> {
             }
         }
         if failed > 0 {
-            builder.set_ctx(&format!("{{\"failed_operations\":{failed}}}"));
+            builder.set_ctx(&failed_operations(failed));
+            self.failing += u64::from(outcome.is_some_and(|outcome| outcome.form == Form::Bool(true)));
         }
         Ok(())
     }

@@ -52,13 +52,15 @@ pub struct Loaded {
     pub bytes: u64,
 }
 
-/// Refusals that became warnings.
+/// Refusals that became warnings, and notes.
 #[derive(Clone, Debug, Default)]
 pub struct Warned {
     /// How many there were.
     pub count: u64,
     /// The first of them ([`Warnings::KEPT_MAX`]), with their places.
     pub first: Vec<Located>,
+    /// What else the reader has to say of the history, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Reads a history from a file, or from a directory where the format is one.
@@ -393,7 +395,8 @@ impl<'a> Reading<'a> {
     }
 
     pub(super) fn finish(self) -> Result<Loaded, ReadError> {
-        let Self { path, builder, warned, offset, format, .. } = self;
+        let Self { path, builder, mut warned, warnings, offset, format, .. } = self;
+        warned.notes = warnings.notes;
         let history = builder.finish().map_err(|error| ReadError::Build { path, error })?;
         let format = format.expect("a format is recognised before anything is read");
         Ok(Loaded { history, format, warnings: warned, bytes: offset })

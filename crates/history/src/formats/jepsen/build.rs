@@ -17,6 +17,9 @@ impl Operations<'_> {
         let pairs = self.pairs();
         let model = Model::of(&self, &pairs);
         let clock = Clock::of(&self.events, &pairs);
+        if let Some(what) = model.not_kept() {
+            warnings.note(what);
+        }
         if let Some(header) = header_json(clock, &model) {
             builder.set_header_extra(&header);
         }
