@@ -140,6 +140,9 @@ impl Config {
                 return refuse(setting, format!("{rate} is not a share between 0 and 1"));
             }
         }
+        if self.plan.keys > KEYS_MAX {
+            return refuse("keys", format!("{}; the simulated store holds up to {KEYS_MAX}", self.plan.keys));
+        }
         if self.abort_rate + self.unknown_rate > 1.0 {
             return refuse("abort-rate", "more than everything is aborted or unknown".to_owned());
         }
@@ -262,6 +265,8 @@ enum Fate {
     LostAtCommit(Option<i64>),
 }
 
+/// A key of the simulated store takes 32 bytes, whether it is written or not: 2 GiB of them.
+const KEYS_MAX: u32 = 1 << 26;
 /// How many commits lie between two sweeps of old versions.
 const SWEEP_COMMITS: u32 = 256;
 /// An unknown transaction takes effect within this time.

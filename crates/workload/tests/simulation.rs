@@ -219,3 +219,41 @@ fn few_sessions_at_a_time_conflict_less() {
     let (history, summary) = run(&config);
     assert_eq!((history.len(), history.sessions().len(), summary.planted.len()), (2000, 24, 20));
 }
+
+#[test]
+fn extremes_run_to_the_end() {
+    for workload in Workload::ALL {
+        let usual = Config::new(workload.settings(), Strength::Serializable, 300);
+        let plan = |plan: Settings| Config { plan, ..usual.clone() };
+        let settings = || workload.settings();
+        let least = if workload == Workload::Bank { 2 } else { 1 };
+        let cases = [
+            Config { transactions: 0, ..usual.clone() },
+            Config { transactions: 1, ..usual.clone() },
+            Config { abort_rate: 1.0, ..usual.clone() },
+            Config { unknown_rate: 1.0, ..usual.clone() },
+            Config { concurrency: 1, ..usual.clone() },
+            Config { clock_skew: 1_000_000_000_000, ..usual.clone() },
+            Config { strength: Strength::SnapshotIsolation, lag: 1.0, lag_max: u64::MAX, ..usual.clone() },
+            Config { strength: Strength::SnapshotIsolation, lag: 1.0, lag_max: 0, ..usual.clone() },
+            plan(Settings { sessions: 1, ..settings() }),
+            plan(Settings { sessions: 1000, ..settings() }),
+            plan(Settings { keys: least, ..settings() }),
+            plan(Settings { ops: 1, keys: least, range_max: 1, iterate_max: 1, hits_max: 1, ..settings() }),
+            plan(Settings {
+                keys: 3,
+                range_max: 1 << 30,
+                iterate_max: 1 << 30,
+                hits_max: 1 << 30,
+                ..settings()
+            }),
+            plan(Settings { read_share: 0.0, locking: 1.0, ..settings() }),
+            plan(Settings { read_share: 1.0, populated: 1.0, ..settings() }),
+            plan(Settings { appends_per_key: 1, keys: 2, refresh: 0, ..settings() }),
+        ];
+        for config in cases {
+            let (history, _) = run(&config);
+            assert_eq!(history.len() as u64, config.transactions, "{config:?}");
+        }
+    }
+}
