@@ -117,6 +117,7 @@ fn explain(
     stats.record("questions", counters.variables as f64);
     stats.record("decisions", counters.decisions as f64);
     stats.record("conflicts", counters.conflicts as f64);
+    stats.record("visited", counters.visited as f64);
     match refined {
         Refined::Explained { position, effective } => {
             Decision::Possible(witness(problem, &known, &position, &effective))

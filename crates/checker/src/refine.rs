@@ -93,8 +93,54 @@ struct Refiner<'a> {
     blames: Vec<Blame>,
     moved: Vec<Node>,
     changed: Vec<Var>,
-    /// Scratch: the writers of the key being replayed with their places.
-    writers: Vec<(u32, u32)>,
+    /// For each key that was ever replayed, everybody who reads or writes it, in the order.
+    lanes: Vec<Vec<Access>>,
+    /// Where reads and versions stand in their lane.
+    read_place: Vec<u32>,
+    version_place: Vec<u32>,
+    opening_place: Vec<u32>,
+    /// Scratch for sorting a lane.
+    sorting: Vec<(u64, Access)>,
+}
+
+/// A point on a key's lane: where a read happens, where a version becomes visible, and at snapshot
+/// isolation where the writer of a version begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Access(u32);
+
+/// What an access is, with the read or the version.
+enum AccessKind {
+    Read(u32),
+    Version(u32),
+    Opening(u32),
+}
+
+impl Access {
+    fn read(id: u32) -> Self {
+        Self(id << 2)
+    }
+
+    fn version(id: u32) -> Self {
+        Self(id << 2 | 1)
+    }
+
+    fn opening(id: u32) -> Self {
+        Self(id << 2 | 2)
+    }
+
+    #[inline]
+    fn kind(self) -> AccessKind {
+        match self.0 & 3 {
+            0 => AccessKind::Read(self.0 >> 2),
+            1 => AccessKind::Version(self.0 >> 2),
+            _ => AccessKind::Opening(self.0 >> 2),
+        }
+    }
+
+    /// The version, if it is one.
+    fn as_version(self) -> Option<u32> {
+        (self.0 & 3 == 1).then_some(self.0 >> 2)
+    }
 }
 
 impl<'a> Refiner<'a> {
@@ -129,7 +175,11 @@ impl<'a> Refiner<'a> {
             blames: Vec::new(),
             moved: Vec::new(),
             changed: Vec::new(),
-            writers: Vec::new(),
+            lanes: vec![Vec::new(); problem.keys()],
+            read_place: vec![NONE; problem.reads.len()],
+            version_place: vec![NONE; problem.versions.len()],
+            opening_place: vec![NONE; if known.nodes.points == 2 { problem.versions.len() } else { 0 }],
+            sorting: Vec::new(),
         }
     }
 
@@ -184,7 +234,7 @@ impl<'a> Refiner<'a> {
         for node in moved.drain(..) {
             let txn = self.known.nodes.txn(node);
             if (txn as usize) < self.problem.len() && self.in_effect(txn) {
-                self.mark_txn(txn);
+                self.mark_displaced(txn);
             }
         }
         self.moved = moved;
@@ -192,18 +242,48 @@ impl<'a> Refiner<'a> {
         self.solver.take_changed(&mut changed);
         for var in changed.drain(..) {
             if let Some(&txn) = self.effect_of.get(&var) {
-                self.mark_txn(txn);
+                self.forget_lanes(txn);
             }
         }
         self.changed = changed;
     }
 
-    fn mark_txn(&mut self, txn: Txn) {
-        for index in self.problem.read_ids(txn) {
-            self.mark_dirty(self.problem.reads[index].key);
+    /// A key is replayed again only if somebody changed places with a neighbour on its lane.
+    fn mark_displaced(&mut self, txn: Txn) {
+        for id in self.problem.read_ids(txn) {
+            let key = self.problem.reads[id].key;
+            if !self.is_dirty[key as usize] && self.is_displaced(key, self.read_place[id]) {
+                self.mark_dirty(key);
+            }
         }
-        for index in self.problem.version_ids(txn) {
-            self.mark_dirty(self.problem.versions[index as usize].key);
+        for id in self.problem.version_ids(txn) {
+            let key = self.problem.versions[id as usize].key;
+            let opening = self.opening_place.get(id as usize).copied();
+            let displaced = self.is_displaced(key, self.version_place[id as usize])
+                || opening.is_some_and(|place| self.is_displaced(key, place));
+            if !self.is_dirty[key as usize] && displaced {
+                self.mark_dirty(key);
+            }
+        }
+    }
+
+    fn is_displaced(&self, key: u32, place: u32) -> bool {
+        let lane = &self.lanes[key as usize];
+        let Some(&access) = lane.get(place as usize) else { return true };
+        let here = self.rank(access);
+        let before = place.checked_sub(1).map(|before| lane[before as usize]);
+        let after = lane.get(place as usize + 1);
+        before.is_some_and(|before| self.rank(before) > here)
+            || after.is_some_and(|&after| self.rank(after) < here)
+    }
+
+    /// Who is on the lanes of a transaction's keys has changed.
+    fn forget_lanes(&mut self, txn: Txn) {
+        let reads = self.problem.reads_of(txn).iter().map(|read| read.key);
+        let versions = self.problem.versions_of(txn).iter().map(|version| version.key);
+        for key in reads.chain(versions).collect::<Vec<_>>() {
+            self.lanes[key as usize].clear();
+            self.mark_dirty(key);
         }
     }
 
@@ -231,43 +311,81 @@ impl<'a> Refiner<'a> {
         self.solver.position(self.known.nodes.commit(txn))
     }
 
-    /// The versions of a key that are in effect, by the place at which they become visible.
+    /// Where an access stands: a transaction reads a key before it writes it.
+    #[inline]
+    fn rank(&self, access: Access) -> u64 {
+        match access.kind() {
+            AccessKind::Version(id) => u64::from(self.commit_of(id)) << 1 | 1,
+            AccessKind::Read(id) => u64::from(self.begin_of(self.problem.reads[id as usize].txn)) << 1,
+            AccessKind::Opening(id) => u64::from(self.begin_of(self.problem.versions[id as usize].txn)) << 1,
+        }
+    }
+
+    /// Brings a key's lane into the order.
     fn line_up(&mut self, key: u32) {
-        let mut writers = std::mem::take(&mut self.writers);
-        writers.clear();
-        for &(_, version) in self.problem.versions_of_key(key) {
-            if self.in_effect(self.problem.versions[version as usize].txn) {
-                writers.push((self.commit_of(version), version));
+        let mut lane = std::mem::take(&mut self.lanes[key as usize]);
+        if lane.is_empty() {
+            let versions = self.problem.versions_of_key(key).iter().map(|&(_, version)| version);
+            let versions =
+                versions.filter(|&version| self.in_effect(self.problem.versions[version as usize].txn));
+            for version in versions {
+                lane.push(Access::version(version));
+                if self.known.nodes.points == 2 {
+                    lane.push(Access::opening(version));
+                }
+            }
+            let ids = self.reads_start[key as usize] as usize..self.reads_start[key as usize + 1] as usize;
+            let reads = self.reads_of_key[ids].iter().copied();
+            let reads = reads.filter(|&id| self.in_effect(self.problem.reads[id as usize].txn));
+            lane.extend(reads.map(Access::read));
+        }
+        let mut sorting = std::mem::take(&mut self.sorting);
+        sorting.clear();
+        sorting.extend(lane.iter().map(|&access| (self.rank(access), access)));
+        sorting.sort_by_key(|&(rank, _)| rank);
+        for (place, &(_, access)) in sorting.iter().enumerate() {
+            lane[place] = access;
+            match access.kind() {
+                AccessKind::Version(id) => self.version_place[id as usize] = place as u32,
+                AccessKind::Read(id) => self.read_place[id as usize] = place as u32,
+                AccessKind::Opening(id) => self.opening_place[id as usize] = place as u32,
             }
         }
-        writers.sort_unstable();
-        self.writers = writers;
+        self.sorting = sorting;
+        self.lanes[key as usize] = lane;
     }
 
     fn replay(&mut self, key: u32) {
         self.line_up(key);
-        if self.known.nodes.points == 2 {
-            for pair in self.writers.windows(2) {
-                let later = self.problem.versions[pair[1].1 as usize].txn;
-                if pair[0].0 > self.begin_of(later) {
-                    self.blames.push(Blame::Overlap(pair[0].1, pair[1].1));
+        let lane = std::mem::take(&mut self.lanes[key as usize]);
+        let mut current = INITIAL;
+        for &access in &lane {
+            match access.kind() {
+                AccessKind::Version(version) => {
+                    if self.known.nodes.points == 2 && current != INITIAL {
+                        let later = self.problem.versions[version as usize].txn;
+                        if self.commit_of(current) > self.begin_of(later) {
+                            self.blames.push(Blame::Overlap(current, version));
+                        }
+                    }
+                    current = version;
                 }
+                AccessKind::Read(id) => {
+                    if !self.fits(&self.problem.reads[id as usize], current) {
+                        self.blames.push(Blame::Read(id));
+                    }
+                }
+                AccessKind::Opening(_) => {}
             }
         }
-        for index in self.reads_start[key as usize]..self.reads_start[key as usize + 1] {
-            let id = self.reads_of_key[index as usize];
-            let read = self.problem.reads[id as usize];
-            if self.in_effect(read.txn) && !self.fits(&read, self.visible(read.txn)) {
-                self.blames.push(Blame::Read(id));
-            }
-        }
+        self.lanes[key as usize] = lane;
     }
 
-    /// What a transaction finds at the key that is lined up.
-    fn visible(&self, txn: Txn) -> u32 {
-        let place = self.begin_of(txn);
-        let before = self.writers.partition_point(|&(commit, _)| commit < place);
-        before.checked_sub(1).map_or(INITIAL, |last| self.writers[last].1)
+    /// What a read finds on its lane.
+    fn visible(&self, id: u32) -> u32 {
+        let lane = &self.lanes[self.problem.reads[id as usize].key as usize];
+        let before = &lane[..self.read_place[id as usize] as usize];
+        before.iter().rev().find_map(|access| access.as_version()).unwrap_or(INITIAL)
     }
 
     fn fits(&self, read: &Read, version: u32) -> bool {
@@ -292,15 +410,17 @@ impl<'a> Refiner<'a> {
                 if !self.in_effect(read.txn) {
                     return;
                 }
-                self.line_up(read.key);
-                let found = self.visible(read.txn);
+                if self.is_dirty[read.key as usize] || self.lanes[read.key as usize].is_empty() {
+                    self.line_up(read.key);
+                }
+                let found = self.visible(id);
                 if self.fits(&read, found) {
                     return;
                 }
                 // The answer may be taken back by a conflict: look again until it fits.
                 self.blames.push(blame);
                 if read.is_known() {
-                    self.answer_known(&read, read.source, None);
+                    self.answer_known(id, &read);
                 } else {
                     self.answer_ambiguous(id, &read, found);
                 }
@@ -321,21 +441,17 @@ impl<'a> Refiner<'a> {
         self.decide(lit);
     }
 
-    /// The read should see `source`; the first version that comes between is to blame.
-    fn answer_known(&mut self, read: &Read, source: u32, pick: Option<Lit>) {
-        let place = self.begin_of(read.txn);
-        let from = if source == INITIAL { None } else { Some(self.commit_of(source)) };
-        let between = |&&(commit, version): &&(u32, u32)| {
-            from.is_none_or(|from| commit > from)
-                && commit < place
-                && version != source
-                && self.problem.versions[version as usize].txn != read.txn
-        };
-        let blamed = self.writers.iter().find(between);
-        let &(at, blamed) = blamed.expect("a read that finds another version than its own is behind one");
+    /// The read should see its source; the first version that comes between is to blame.
+    fn answer_known(&mut self, id: u32, read: &Read) {
+        let source = read.source;
+        let lane = &self.lanes[read.key as usize];
+        let from = if source == INITIAL { 0 } else { self.version_place[source as usize] as usize + 1 };
+        let between = &lane[from..self.read_place[id as usize] as usize];
+        let blamed = between.iter().find_map(|access| access.as_version());
+        let blamed = blamed.expect("a read that finds another version than its own is behind one");
+        let (place, at) = (self.begin_of(read.txn), self.commit_of(blamed));
         let blamed_txn = self.problem.versions[blamed as usize].txn;
-        let mut lits = Vec::with_capacity(5);
-        lits.extend(pick.map(|pick| !pick));
+        let mut lits = Vec::with_capacity(4);
         lits.extend(self.unless_effective(read.txn));
         lits.extend(self.unless_effective(blamed_txn));
         if source == INITIAL {
@@ -346,7 +462,7 @@ impl<'a> Refiner<'a> {
         }
         let before = self.before(blamed, source);
         let source_txn = self.problem.versions[source as usize].txn;
-        let nearer_source = at - from.unwrap_or(0) <= place - at;
+        let nearer_source = at - self.commit_of(source) <= place - at;
         if lits.is_empty() {
             // Both certain: the one variable carries the reader along.
             let lit = if nearer_source { before } else { !before };
