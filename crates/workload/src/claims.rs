@@ -58,6 +58,12 @@ impl Changes {
         self.last.get(&key).map(|&place| self.all[place as usize].1)
     }
 
+    /// The same, at no cost where nothing was changed.
+    #[inline]
+    pub(crate) fn last_if_any(&self, key: Key) -> Option<Change> {
+        if self.all.is_empty() { None } else { self.last(key) }
+    }
+
     /// The elements appended to a list, in order.
     pub(crate) fn appended(&self, key: Key) -> impl Iterator<Item = i64> {
         self.all.iter().filter_map(move |(changed, change)| match change {

@@ -32,6 +32,7 @@ mod plan;
 mod planting;
 mod random;
 mod record;
+mod running;
 mod simulation;
 mod store;
 mod target;

@@ -19,14 +19,15 @@
 use crate::bugs::Bug;
 use crate::certify::Certifier;
 use crate::claims::{Change, Claims};
-use crate::executed::{Done, Executed};
+use crate::executed::Executed;
 use crate::keys::Key;
-use crate::plan::{Filter, Piece, Rule, SessionPlan, Settings, SettingsError, Step, Template, Value};
+use crate::plan::{SessionPlan, Settings, SettingsError, Template};
 use crate::planting::{Plant, Planted, Schedule};
 use crate::random::Random;
+use crate::running::Running;
 use crate::store::{Stamp, Store};
 use crate::workloads::Workload;
-use history::{Lock, Span, Status};
+use history::{Span, Status};
 use std::collections::VecDeque;
 
 /// How much the simulated database promises.
@@ -242,20 +243,9 @@ enum Phase {
     Answering,
 }
 
-pub(crate) struct Running {
-    template: Template,
-    next_step: usize,
-    has_snapshot: bool,
-    /// When the client had the answer to the last request.
-    answered: i64,
-    fate: Fate,
-    pub(crate) claims: Claims,
-    pub(crate) executed: Executed,
-}
-
 /// What happens to a transaction beside conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+pub(crate) enum Fate {
     Commit,
     /// The database gives up before this step.
     AbortBefore(usize),
@@ -667,154 +657,3 @@ impl Session {
 }
 
 const SCHEDULER_STREAM: u64 = u64::MAX;
-
-impl Running {
-    /// Executes one step and records what came back.
-    fn execute(&mut self, store: &Store, step: Step) {
-        match step {
-            Step::Read { key, lock } => {
-                let value = Some(self.read(store, key));
-                if lock != Lock::None {
-                    self.claims.held.push((key, store.last_write(key)));
-                }
-                self.executed.ops.push(Done::Read { key, value, lock });
-            }
-            Step::Write { key, value } => {
-                let value = match value {
-                    Rule::Put(value) => value,
-                    Rule::Plus(more) => Value::Int(self.executed.last_number(key) + more),
-                };
-                self.claims.changes.push(key, Change::Put(value));
-                self.executed.ops.push(Done::Write { key, value });
-            }
-            Step::Delete { key } => {
-                self.claims.changes.push(key, Change::Put(Value::Absent));
-                self.executed.ops.push(Done::Delete { key });
-            }
-            Step::Append { key, element } => {
-                self.claims.changes.push(key, Change::Append(element));
-                self.executed.ops.push(Done::Append { key, element });
-            }
-            Step::Scan { from, to } => {
-                self.claims.ranges.push((from, to));
-                let rows = Some(self.collect(store.keys(from, to), store, usize::MAX));
-                self.executed.ops.push(Done::Scan { from, to, rows });
-            }
-            Step::Iterate { from, to, reverse, rows_max } => self.iterate(store, from, to, reverse, rows_max),
-            Step::Query { filter } => {
-                let rows = Some(self.collect_where(store, filter));
-                self.executed.ops.push(Done::Query { filter, rows });
-            }
-            Step::Update { filter, set } => {
-                let keys = Some(self.change_where(store, filter, set));
-                self.executed.ops.push(Done::Update { filter, set, keys });
-            }
-            Step::DeleteWhere { filter } => {
-                let keys = Some(self.change_where(store, filter, Value::Absent));
-                self.executed.ops.push(Done::DeleteWhere { filter, keys });
-            }
-            Step::Require { key, at_least } => {
-                if self.executed.last_number(key) < at_least {
-                    self.next_step = self.template.steps.len();
-                }
-            }
-        }
-    }
-
-    /// A point read: the transaction's own change, else what its snapshot holds.
-    fn read(&mut self, store: &Store, key: Key) -> Value {
-        match self.claims.changes.last(key) {
-            Some(Change::Put(value)) => value,
-            Some(Change::Append(_)) => {
-                self.claims.reads.push(key);
-                self.claims.held.push((key, store.last_write(key)));
-                self.visible(store, key)
-            }
-            None => {
-                self.claims.reads.push(key);
-                self.visible(store, key)
-            }
-        }
-    }
-
-    /// What the transaction sees at a key; the elements of a list go to its arena.
-    #[inline]
-    fn visible(&mut self, store: &Store, key: Key) -> Value {
-        let change = if self.claims.changes.is_empty() { None } else { self.claims.changes.last(key) };
-        if let Some(Change::Put(value)) = change {
-            return value;
-        }
-        let value = store.value(key, self.claims.snapshot);
-        let prefix = match value {
-            Value::List(piece) => piece.len,
-            _ if change.is_none() => return value,
-            _ => 0,
-        };
-        let elements = &mut self.executed.elements;
-        let start = elements.len();
-        elements.extend_from_slice(store.elements(key, prefix));
-        elements.extend(self.claims.changes.appended(key));
-        Value::List(Piece { start: start as u32, len: (elements.len() - start) as u32 })
-    }
-
-    /// The first rows at the given keys.
-    fn collect(&mut self, keys: impl Iterator<Item = Key>, store: &Store, rows_max: usize) -> Piece {
-        let start = self.executed.rows.len();
-        for key in keys {
-            if self.executed.rows.len() - start == rows_max {
-                break;
-            }
-            let value = self.visible(store, key);
-            if value != Value::Absent {
-                self.executed.rows.push((key, value));
-            }
-        }
-        Piece { start: start as u32, len: (self.executed.rows.len() - start) as u32 }
-    }
-
-    /// An iterator whose client stops after `rows_max` rows. It has read the range up to its last row, or
-    /// all of it if the end was reported.
-    fn iterate(&mut self, store: &Store, from: Key, to: Key, reverse: bool, rows_max: u32) {
-        let keys = store.keys(Some(from), Some(to));
-        let rows = match reverse {
-            false => self.collect(keys, store, rows_max as usize),
-            true => self.collect(keys.rev(), store, rows_max as usize),
-        };
-        let exhausted = rows.len < rows_max;
-        let last = rows.of(&self.executed.rows).last().map(|(key, _)| *key);
-        let range = match last {
-            Some(last) if !exhausted && reverse => (Some(last), Some(to)),
-            Some(last) if !exhausted => (Some(from), Some(Key(last.0 + 1))),
-            _ => (Some(from), Some(to)),
-        };
-        self.claims.ranges.push(range);
-        self.executed.ops.push(Done::Iterate { from, to, reverse, exhausted, rows: Some(rows) });
-    }
-
-    fn collect_where(&mut self, store: &Store, filter: Filter) -> Piece {
-        self.claims.filters.push(filter);
-        let start = self.executed.rows.len();
-        for key in store.keys(None, None) {
-            let value = self.visible(store, key);
-            if filter.holds(value) {
-                self.executed.rows.push((key, value));
-            }
-        }
-        Piece { start: start as u32, len: (self.executed.rows.len() - start) as u32 }
-    }
-
-    fn change_where(&mut self, store: &Store, filter: Filter, set: Value) -> Piece {
-        self.claims.filters.push(filter);
-        let start = self.executed.keys.len();
-        for key in store.keys(None, None) {
-            if filter.holds(self.visible(store, key)) {
-                self.executed.keys.push(key);
-            }
-        }
-        let keys = Piece { start: start as u32, len: (self.executed.keys.len() - start) as u32 };
-        for &key in keys.of(&self.executed.keys) {
-            self.claims.changes.push(key, Change::Put(set));
-        }
-        keys
-    }
-}

@@ -216,6 +216,18 @@ impl Store {
         low.chain(high).map(Key)
     }
 
+    /// Every key that has come into being with the value that a snapshot sees, ascending.
+    pub(crate) fn each(&self, snapshot: Stamp, mut see: impl FnMut(Key, Value)) {
+        for (versions, first) in [(&self.newest, 0), (&self.newest_high, LIST_KEYS_MAX)] {
+            for (place, version) in versions.iter().enumerate() {
+                let key = Key(first + place as u32);
+                let value =
+                    if version.committed <= snapshot { version.value } else { self.value(key, snapshot) };
+                see(key, value);
+            }
+        }
+    }
+
     /// How many versions are kept beside the newest ones.
     #[cfg(test)]
     fn kept(&self) -> usize {
