@@ -19,6 +19,7 @@
 //! and strong variants.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 /// An isolation level: a rule on explanations, and the orders that count beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -322,19 +323,22 @@ const IMPLIES: &[(&str, &[&str])] = &[
 const IMPLIES_WITHOUT_PREDICATES: &[(&str, &[&str])] = &[("repeatable-read", &["consistent-view"])];
 
 /// All direct implications between levels, as data; see [`Implication`].
-pub fn implications() -> Vec<Implication> {
-    let expand = |list: &[(&str, &[&str])], without_predicates| {
+pub fn implications() -> &'static [Implication] {
+    static ALL: LazyLock<Vec<Implication>> = LazyLock::new(|| {
+        let always = IMPLIES.iter().map(|row| (row, false));
+        let sometimes = IMPLIES_WITHOUT_PREDICATES.iter().map(|row| (row, true));
         let mut all = Vec::new();
-        for (stronger, weaker) in list {
-            for name in *weaker {
-                all.push(Implication { stronger: named(stronger), weaker: named(name), without_predicates });
-            }
+        for ((stronger, weaker), without_predicates) in always.chain(sometimes) {
+            let stronger = named(stronger);
+            all.extend(weaker.iter().map(|name| Implication {
+                stronger,
+                weaker: named(name),
+                without_predicates,
+            }));
         }
         all
-    };
-    let mut all = expand(IMPLIES, false);
-    all.extend(expand(IMPLIES_WITHOUT_PREDICATES, true));
-    all
+    });
+    &ALL
 }
 
 fn named(name: &str) -> Level {
@@ -523,7 +527,7 @@ mod tests {
     fn implications_are_acyclic_and_reach_every_level() {
         let all = implications();
         let mut levels: HashSet<Level> = HashSet::new();
-        for implication in &all {
+        for implication in all {
             assert_ne!(implication.stronger, implication.weaker);
             levels.insert(implication.stronger);
             levels.insert(implication.weaker);

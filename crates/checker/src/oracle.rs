@@ -55,7 +55,7 @@ mod snapshot;
 pub mod tiny;
 mod versions;
 
-use crate::{Level, Options, Rule, Undecided, Verdict, Witness};
+use crate::{Evidence, Level, Options, Rule, Undecided, Verdict, Witness};
 use history::History;
 use std::fmt;
 
@@ -83,10 +83,23 @@ pub fn oracle_by_definition(history: &History, level: Level, options: &Options) 
     answer(history, level, options, found)
 }
 
+/// What to call a violation that [`oracle`] found: the simplest anomaly that the history has, as far as
+/// trying weaker rules by definition shows it. The evidence in [`oracle`]'s own verdict is named for the
+/// level alone, because comparisons of verdicts should not pay for this.
+pub fn evidence(history: &History, level: Level, options: &Options) -> Evidence {
+    naming::evidence(history, level, options, |weaker| {
+        let mut effort = Effort::new(options);
+        matches!(definition::search(history, weaker, options, &mut effort), Ok(None))
+    })
+}
+
 fn answer(history: &History, level: Level, options: &Options, found: Found) -> Result<Verdict, TooLarge> {
     match found {
         Ok(Some(witness)) => Ok(Verdict::Accepted(witness)),
-        Ok(None) => Ok(Verdict::Violated(Box::new(naming::evidence(history, level, options)))),
+        Ok(None) => {
+            let quick = |_| false;
+            Ok(Verdict::Violated(Box::new(naming::evidence(history, level, options, quick))))
+        }
         Err(Stop::TooLarge(too_large)) => Err(too_large),
         Err(Stop::Undecided(why)) => Ok(Verdict::Undecided(why)),
     }
@@ -109,6 +122,13 @@ pub enum TooLarge {
         /// How many there may be.
         max: usize,
     },
+    /// Too many operations for explanations to be enumerated.
+    Operations {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
     /// The search itself grew too long.
     Steps {
         /// How many steps there may be.
@@ -125,6 +145,9 @@ impl fmt::Display for TooLarge {
             ),
             Self::Keys { count, max } => {
                 write!(f, "{count} keys; exhaustive checking goes up to {max} at this level")
+            }
+            Self::Operations { count, max } => {
+                write!(f, "{count} operations; exhaustive checking goes up to {max} at this level")
             }
             Self::Steps { max } => {
                 write!(f, "exhaustive checking gave up after {max} steps; the history is too large for it")

@@ -157,6 +157,7 @@ fn witness(problem: &Problem, known: &Known, position: &[u32], effective: &[Txn]
 /// What the pipeline does not cover is decided by the oracle where it is small enough.
 fn by_trying_everything(history: &History, level: Level, options: &Options, why: String) -> Verdict {
     match oracle::oracle(history, level, options) {
+        Ok(Verdict::Violated(_)) => Verdict::Violated(Box::new(oracle::evidence(history, level, options))),
         Ok(verdict) => verdict,
         Err(too_large) => Verdict::Undecided(Undecided::Unsupported(format!("{why}; {too_large}"))),
     }

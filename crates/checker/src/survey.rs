@@ -58,7 +58,7 @@ impl Order {
     fn of(history: &History) -> Self {
         let predicates = has_predicates(history);
         let mut pairs: Vec<(Level, Level)> = implications()
-            .into_iter()
+            .iter()
             .filter(|it| !(it.without_predicates && predicates))
             .map(|it| (it.stronger, it.weaker))
             .collect();

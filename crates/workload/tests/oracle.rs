@@ -52,7 +52,7 @@ fn implying(weakest: &[&str], with_predicates: bool) -> HashSet<Level> {
     let all = implications();
     loop {
         let before = broken.len();
-        for implication in &all {
+        for implication in all {
             let counts = !(implication.without_predicates && with_predicates);
             if counts && broken.contains(&implication.weaker) {
                 broken.insert(implication.stronger);

@@ -1,23 +1,30 @@
-//! A name for a violation: the anomalies that are checked first, else the one the level is named for.
+//! A name for a violation: the anomalies that are checked first, else the simplest cycle, else the one that
+//! the level is named for.
 //!
 //! This never decides anything: that a history is violated is known before it is asked how to call it.
-//! It looks at single reads of committed transactions:
+//! The simplest cycle is the anomaly of the weakest rule, with the fewest orders, that already rejects the
+//! history. Before that it looks at single reads of committed transactions:
 //! * `internal`: the transaction's own earlier writes fix what the read must see, and it saw something else;
 //! * `thin-air`: nobody wrote what was read;
 //! * `G1a`: only aborted transactions did;
 //! * `G1b`: only writes did that their own transaction overwrote.
 
 use super::content::Content;
-use crate::{Anomaly, Evidence, Level, Options, Rule, Ryow};
+use crate::{Anomaly, Evidence, Level, Options, Rule, Ryow, implications};
 use history::{History, KeyId, Operation, Row, Status, Transaction, TxnId, ValueId};
 
 /// The evidence that an exhaustive search gives: the name, and every transaction that may have taken effect.
-pub(super) fn evidence(history: &History, level: Level, options: &Options) -> Evidence {
+pub(super) fn evidence(
+    history: &History,
+    level: Level,
+    options: &Options,
+    rejects: impl Fn(Level) -> bool,
+) -> Evidence {
     let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted);
     let all: Vec<TxnId> = effective.map(|txn| txn.id()).collect();
     let (name, transactions) = match bad_read(history, level, options) {
         Some((name, txn)) => (name.to_owned(), vec![txn]),
-        None => (level.row().map_or("violation", |row| row.anomaly).to_owned(), all),
+        None => (simplest_cycle(level, rejects), all),
     };
     Evidence {
         anomaly: Anomaly { common: common_name(&name), name },
@@ -25,6 +32,48 @@ pub(super) fn evidence(history: &History, level: Level, options: &Options) -> Ev
         edges: Vec::new(),
         support: Vec::new(),
     }
+}
+
+/// The rules that have an anomaly of their own in Elle's vocabulary, from weak to strong.
+const CYCLES: [(Rule, &str); 6] = [
+    (Rule::ReadUncommitted, "G0"),
+    (Rule::ReadCommitted, "G1c"),
+    (Rule::ConsistentView, "G-single"),
+    (Rule::SnapshotIsolation, "G-nonadjacent"),
+    (Rule::RepeatableRead, "G2-item"),
+    (Rule::Serializable, "G2"),
+];
+
+fn simplest_cycle(level: Level, rejects: impl Fn(Level) -> bool) -> String {
+    for (rule, name) in CYCLES.into_iter().filter(|&(rule, _)| implied(level.rule, rule)) {
+        for (session, realtime, suffix) in
+            [(false, false, ""), (true, false, "-process"), (true, true, "-realtime")]
+        {
+            let weaker = Level { rule, session, realtime };
+            let counts_no_more = session <= level.session && realtime <= level.realtime;
+            if counts_no_more && weaker != level && rejects(weaker) {
+                return format!("{name}{suffix}");
+            }
+        }
+    }
+    level.row().map_or("violation", |row| row.anomaly).to_owned()
+}
+
+/// Whether what the weaker rule forbids is forbidden by the stronger one too, on any graph.
+fn implied(stronger: Rule, weaker: Rule) -> bool {
+    let plain = |rule| Level { rule, session: false, realtime: false };
+    let mut reached = vec![plain(stronger)];
+    let mut next = 0;
+    while let Some(&level) = reached.get(next) {
+        next += 1;
+        for implication in implications() {
+            let new = implication.stronger == level && !implication.without_predicates;
+            if new && !reached.contains(&implication.weaker) {
+                reached.push(implication.weaker);
+            }
+        }
+    }
+    reached.contains(&plain(weaker))
 }
 
 fn common_name(name: &str) -> Option<&'static str> {
@@ -63,7 +112,7 @@ fn judge(
     seen: &Content,
 ) -> Option<&'static str> {
     let sources = Sources::of(history, key, seen);
-    let dirty_allowed = level.rule_allows_dirty_reads();
+    let dirty_allowed = level.rule == Rule::ReadUncommitted;
     match own.of_key(key) {
         _ if sources == Sources::Nobody => Some("thin-air"),
         _ if dirty_allowed => None,
@@ -74,12 +123,6 @@ fn judge(
             Sources::Intermediate => Some("G1b"),
             _ => None,
         },
-    }
-}
-
-impl Level {
-    fn rule_allows_dirty_reads(self) -> bool {
-        self.rule == Rule::ReadUncommitted
     }
 }
 

@@ -10,7 +10,7 @@
 //! that it can match and whose database did not report them.
 
 use super::content::Content;
-use super::{Effort, Stop, TooLarge};
+use super::{Effort, Stop, TooLarge, admit};
 use history::{History, Id, KeyId, Operation, Predicate, Range, Row, Status, TxnId, ValueId, Values};
 use std::collections::BTreeMap;
 
@@ -129,6 +129,12 @@ pub(super) fn each<'h>(
     if count > KEYS_MAX {
         return Err(Stop::TooLarge(TooLarge::Keys { count, max: KEYS_MAX }));
     }
+    if history.op_count() > OPERATIONS_MAX {
+        return Err(Stop::TooLarge(TooLarge::Operations { count: history.op_count(), max: OPERATIONS_MAX }));
+    }
+    if with_ghosts {
+        admit(history.len(), TRANSACTIONS_WITH_GHOSTS_MAX)?;
+    }
     let keys = Keys::new(history);
     let unknown: Vec<TxnId> = history
         .transactions()
@@ -196,6 +202,10 @@ type KeySet = u64;
 
 /// The most keys of a history.
 const KEYS_MAX: usize = KeySet::BITS as usize;
+/// The most operations of a history.
+const OPERATIONS_MAX: usize = 512;
+/// The most transactions where those without effect count too.
+const TRANSACTIONS_WITH_GHOSTS_MAX: usize = 16;
 
 impl Keys {
     fn new(history: &History) -> Self {

@@ -17,7 +17,7 @@ use history::History;
 use std::collections::HashSet;
 
 /// The largest history that is tried.
-const TRANSACTIONS_MAX: usize = 20;
+const TRANSACTIONS_MAX: usize = 24;
 
 pub(super) fn search(history: &History, level: Level, options: &Options, effort: &mut Effort<'_>) -> Found {
     let effective = Effective::new(history, level, options.clock_skew);

@@ -22,7 +22,7 @@ use history::History;
 use std::collections::{BTreeMap, HashSet};
 
 /// The largest history that is tried.
-const TRANSACTIONS_MAX: usize = 14;
+const TRANSACTIONS_MAX: usize = 16;
 
 pub(super) fn search(history: &History, level: Level, options: &Options, effort: &mut Effort<'_>) -> Found {
     let effective = Effective::new(history, level, options.clock_skew);

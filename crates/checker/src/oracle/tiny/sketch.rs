@@ -358,6 +358,13 @@ pub(super) fn key_name(index: usize) -> Name {
     }
 }
 
+/// Which key of a tiny history has this name: the inverse of [`key_name`].
+pub(super) fn key_place(name: &Name) -> usize {
+    let Name::Str(text) = name else { return 0 };
+    let short = ["x", "y", "z"].iter().position(|short| short == text);
+    short.or_else(|| text.strip_prefix('z')?.parse().ok()).unwrap_or(0)
+}
+
 /// The name of the `index`-th session.
 pub(super) fn session_name(index: usize) -> Name {
     Name::Int(history::SessionId::new(index).0.into())

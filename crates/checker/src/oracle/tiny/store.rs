@@ -12,7 +12,7 @@
 
 use super::plant::plant;
 use super::random::Random;
-use super::sketch::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn, key_name, session_name};
+use super::sketch::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn, key_name, key_place, session_name};
 use crate::Ryow;
 use history::{Comparison, History, Lock, Name, Span, Status};
 use std::collections::{BTreeMap, BTreeSet};
@@ -701,10 +701,6 @@ fn writes(operation: &SketchOp) -> bool {
 
 fn has_result(operation: &SketchOp) -> bool {
     !matches!(operation, SketchOp::Write { .. } | SketchOp::Delete { .. } | SketchOp::Append { .. })
-}
-
-fn key_place(name: &Name) -> usize {
-    (0..).find(|&place| key_name(place) == *name).unwrap_or(0)
 }
 
 fn lookup(state: &State, key: &Name) -> Datum {
