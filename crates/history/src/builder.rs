@@ -202,7 +202,7 @@ impl Builder {
     }
 
     /// Sets the initial value of a key of which only the text is known, as in a JSON object, where `"1"` may be
-    /// the integer or the string. It means the one that the transactions use; see [`initial_meanings`].
+    /// the integer or the string. It means the one that the transactions use; see `initial_meanings`.
     pub fn initial_named(&mut self, name: &str, value: ValueId) {
         if canonical_integer(name).is_some() {
             self.initial_named.push((name.to_owned(), value));

@@ -9,7 +9,7 @@
 //! * [`convert`] — one into the other, in pieces where both formats allow it, so that the memory in use does not
 //!   grow with the file.
 //!
-//! A reader sees bytes and a [`Builder`](crate::Builder), nothing else. It stops at the first thing it does not
+//! A reader sees bytes and a [`Builder`], nothing else. It stops at the first thing it does not
 //! understand with a [`Fault`], a byte offset and two sentences; this module, which knows the file, turns that
 //! into a [`ReadError`] with line, column and the line itself. What only concerns one transaction a reader passes
 //! through [`Warnings::refuse`], which is where `--lenient` turns a refusal into a counted warning.

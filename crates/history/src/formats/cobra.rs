@@ -48,8 +48,9 @@ fn session_of(name: &str) -> Option<i64> {
     numbered(name, "T")
 }
 
-/// The number in `<prefix><n>.log`.
+/// The number in `<prefix><n>.log`, which may also be compressed.
 pub(super) fn numbered(name: &str, prefix: &str) -> Option<i64> {
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
     let digits = name.strip_prefix(prefix)?.strip_suffix(".log")?;
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -28,13 +28,11 @@ use std::io;
 
 const EVENT_LEN: usize = 18;
 
-/// Recognises the header: small parameters, three short texts of which two are times.
+/// Recognises the header by its two times.
 pub(super) fn detect(probe: &Probe<'_>) -> Likeness {
-    let mut input = Input { bytes: probe.head, at: 0 };
-    let header = input.header();
-    match header {
-        Ok(header) if header.start.contains('T') && header.end.contains('T') => Likeness::Certain,
-        Ok(header) if header.parameters.iter().all(|&value| value < 1 << 32) => Likeness::Possible,
+    let is_time = |text: &str| text.contains('T') && text.starts_with(|ch: char| ch.is_ascii_digit());
+    match (Input { bytes: probe.head, at: 0 }).header() {
+        Ok(header) if is_time(&header.start) && is_time(&header.end) => Likeness::Certain,
         _ => Likeness::No,
     }
 }

@@ -14,19 +14,28 @@ use super::tree::{Form, FrameKind, Node, Tree};
 /// A place in EDN text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edn<'a> {
+    text: &'a str,
     bytes: &'a [u8],
+    /// Between two calls a character boundary.
     at: usize,
 }
 
 impl<'a> Edn<'a> {
     /// The beginning of some text.
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+    pub(super) fn new(text: &'a str) -> Self {
+        Self::at(text, 0)
     }
 
     /// The same text from another place on.
-    pub(super) fn at(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at }
+    pub(super) fn at(text: &'a str, at: usize) -> Self {
+        Self { text, bytes: text.as_bytes(), at }
+    }
+
+    /// The text between two places, which are at ASCII characters or the end.
+    #[inline]
+    fn piece(&self, start: usize, end: usize) -> Result<&'a str, Fault> {
+        let cut = || Fault::new(start, "a character that is cut in two", "whole characters");
+        self.text.get(start..end).ok_or_else(cut)
     }
 
     /// Takes one byte.
@@ -192,7 +201,7 @@ impl<'a> Edn<'a> {
         };
         let rest = &self.bytes[start..];
         self.at += rest.iter().position(ends).unwrap_or(rest.len());
-        utf8(self.bytes, start, self.at)
+        self.piece(start, self.at)
     }
 
     fn atom(&mut self) -> Result<Form<'a>, Fault> {
@@ -258,13 +267,13 @@ impl<'a> Edn<'a> {
         let end = scan_string(self.bytes, start + 1);
         if self.bytes.get(end) == Some(&b'"') {
             self.at = end + 1;
-            return Ok(Form::Text(utf8(self.bytes, start + 1, end)?));
+            return Ok(Form::Text(self.piece(start + 1, end)?));
         }
         self.at = start + 1;
         tree.unescape(start, |out| {
             loop {
                 let end = scan_string(self.bytes, self.at);
-                out.push_str(utf8(self.bytes, self.at, end)?);
+                out.push_str(self.piece(self.at, end)?);
                 self.at = end + 1;
                 match self.bytes.get(end) {
                     Some(b'"') => return Ok(()),
@@ -301,20 +310,15 @@ impl<'a> Edn<'a> {
     fn character(&mut self) -> Result<Form<'a>, Fault> {
         let start = self.at + 1;
         // The character itself may be a bracket; a name goes on to the next delimiter.
-        let rest = &self.bytes[start.min(self.bytes.len())..];
-        let len = rest
-            .utf8_chunks()
-            .next()
-            .and_then(|chunk| chunk.valid().chars().next())
-            .map_or(0, char::len_utf8);
+        let len = self.text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         if len == 0 {
             return Err(Fault::new(self.at, "a lone backslash", "a character such as `\\a`"));
         }
         self.at = start + len;
-        if rest[0].is_ascii_alphanumeric() {
+        if self.bytes[start].is_ascii_alphanumeric() {
             self.token()?;
         }
-        Ok(Form::Text(utf8(self.bytes, start, self.at)?))
+        Ok(Form::Text(self.piece(start, self.at)?))
     }
 }
 
@@ -322,17 +326,6 @@ impl<'a> Edn<'a> {
 fn scan_string(bytes: &[u8], from: usize) -> usize {
     let from = from.min(bytes.len());
     memchr::memchr2(b'"', b'\\', &bytes[from..]).map_or(bytes.len(), |found| from + found)
-}
-
-/// A stretch of bytes as text.
-fn utf8(bytes: &[u8], start: usize, end: usize) -> Result<&str, Fault> {
-    std::str::from_utf8(&bytes[start..end]).map_err(|error| {
-        Fault::new(
-            start + error.valid_up_to(),
-            "bytes that are not UTF-8",
-            "text in UTF-8 (iconv converts it)",
-        )
-    })
 }
 
 fn unclosed_string(start: usize) -> Fault {

@@ -4,6 +4,7 @@
 
 use super::edn::Edn;
 use super::jepsen::{self, Operations, Syntax};
+use super::json_tree::text_of;
 use super::tree::{Form, Node, Tree};
 use super::{Fault, Format, Likeness, Part, Probe, Warnings, WriteError};
 use crate::{Builder, History};
@@ -12,7 +13,7 @@ use std::io;
 /// Recognises a first form that is a map with the key `:type`, or a vector of such.
 pub(super) fn detect(probe: &Probe<'_>) -> Likeness {
     let text = probe.text();
-    let mut edn = Edn::new(text.as_bytes());
+    let mut edn = Edn::new(text);
     if matches!(edn.peek(), Some(b'[' | b'(')) {
         edn.skip();
     }
@@ -33,8 +34,9 @@ pub(super) fn detect(probe: &Probe<'_>) -> Likeness {
 
 /// Reads a history.
 pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Result<(), Fault> {
-    let mut edn = Edn::new(bytes);
-    let mut operations = Operations::new(bytes, form_at);
+    let text = text_of(bytes)?;
+    let mut edn = Edn::new(text);
+    let mut operations = Operations::new(text, form_at);
     let mut tree = Tree::default();
     let close = match edn.peek() {
         Some(b'[') => Some(b']'),
@@ -63,8 +65,8 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
     operations.finish(builder, warnings)
 }
 
-fn form_at<'a>(bytes: &'a [u8], at: usize, tree: &mut Tree<'a>) -> Option<Node<'a>> {
-    Edn::at(bytes, at).form(tree).ok().flatten()
+fn form_at<'a>(text: &'a str, at: usize, tree: &mut Tree<'a>) -> Option<Node<'a>> {
+    Edn::at(text, at).form(tree).ok().flatten()
 }
 
 /// Writes a history, one operation a line.

@@ -33,8 +33,9 @@ pub(super) fn detect(probe: &Probe<'_>) -> Likeness {
 
 /// Reads a history.
 pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Result<(), Fault> {
-    let mut json = Cursor::new(text_of(bytes)?);
-    let mut operations = Operations::new(bytes, form_at);
+    let text = text_of(bytes)?;
+    let mut json = Cursor::new(text);
+    let mut operations = Operations::new(text, form_at);
     let mut tree = Tree::default();
     let in_array = !json.is_done() && json.peek()? == Kind::List;
     if in_array {
@@ -54,8 +55,8 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
     operations.finish(builder, warnings)
 }
 
-fn form_at<'a>(bytes: &'a [u8], at: usize, tree: &mut Tree<'a>) -> Option<Node<'a>> {
-    let mut json = Cursor::new(text_of(bytes).ok()?);
+fn form_at<'a>(text: &'a str, at: usize, tree: &mut Tree<'a>) -> Option<Node<'a>> {
+    let mut json = Cursor::new(text);
     json.seek(at);
     json_tree::form(&mut json, tree).ok()
 }

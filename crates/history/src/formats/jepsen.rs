@@ -32,7 +32,7 @@ use crate::{Builder, KeyId, Name, ValueId};
 use rustc_hash::FxHashMap;
 
 /// Parses again, at a place where a form was parsed before.
-pub(super) type FormAt<'a> = fn(bytes: &'a [u8], at: usize, tree: &mut Tree<'a>) -> Option<Node<'a>>;
+pub(super) type FormAt<'a> = fn(text: &'a str, at: usize, tree: &mut Tree<'a>) -> Option<Node<'a>>;
 
 /// What kind of event an operation map is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ struct Pair {
 /// The operations of a history, gathered.
 #[derive(Debug)]
 pub(super) struct Operations<'a> {
-    bytes: &'a [u8],
+    text: &'a str,
     form_at: FormAt<'a>,
     events: Vec<Event>,
     steps: Vec<Step>,
@@ -132,9 +132,9 @@ pub(super) struct Operations<'a> {
 }
 
 impl<'a> Operations<'a> {
-    pub(super) fn new(bytes: &'a [u8], form_at: FormAt<'a>) -> Self {
+    pub(super) fn new(text: &'a str, form_at: FormAt<'a>) -> Self {
         Self {
-            bytes,
+            text,
             form_at,
             events: Vec::new(),
             steps: Vec::new(),
@@ -261,7 +261,6 @@ impl<'a> Operations<'a> {
         let mut pairs = Vec::new();
         let mut open: FxHashMap<u32, usize> = FxHashMap::default();
         let mut open_without_process: Vec<usize> = Vec::new();
-        let mut never_completed: Vec<usize> = Vec::new();
         for (index, event) in self.events.iter().enumerate() {
             match (event.kind, event.process) {
                 (Kind::Invoke, Some(process)) => {
@@ -281,8 +280,7 @@ impl<'a> Operations<'a> {
                 }
             }
         }
-        never_completed.extend(open.into_values());
-        never_completed.extend(open_without_process);
+        let mut never_completed: Vec<usize> = open.into_values().chain(open_without_process).collect();
         never_completed.sort_unstable();
         pairs.extend(never_completed.into_iter().map(|index| Pair { invoke: Some(index), completion: None }));
         pairs
@@ -330,7 +328,7 @@ impl<'a> Operations<'a> {
             return None;
         }
         tree.clear();
-        (self.form_at)(self.bytes, event.value_offset, tree)
+        (self.form_at)(self.text, event.value_offset, tree)
     }
 }
 
