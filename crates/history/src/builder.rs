@@ -494,7 +494,8 @@ impl Builder {
             return Err(BuildError::ClientBackwards(span));
         }
         let op = self.last_op();
-        self.history.at.push((op, span));
+        self.history.at_op.push(op);
+        self.history.at_span.push(span);
         Ok(())
     }
 
@@ -560,7 +561,9 @@ impl Builder {
         let mut ops = std::mem::take(&mut history.ops).into_vec();
         ops.truncate(len);
         history.ops = ops.into();
-        history.at.retain(|(op, _)| op.index() < len);
+        let clocks = history.at_op.partition_point(|op| op.index() < len);
+        history.at_op.truncate(clocks);
+        history.at_span.truncate(clocks);
         history.op_extra.retain(|(op, _)| op.index() < len);
     }
 
@@ -649,12 +652,7 @@ impl Builder {
         history.ids = self.ids.names;
         history.values = self.values.finish();
         history.index_sessions();
-        history.session.shrink();
-        history.position.shrink();
-        history.status.shrink();
-        history.id.shrink();
-        history.ops.shrink();
-        history.first_op.shrink_to_fit();
+        history.shrink();
         Ok(history)
     }
 
@@ -725,6 +723,27 @@ impl History {
         self.db = if spans.iter().all(|span| *span == NO_SPAN) { Vec::new() } else { spans };
         self.db_logical = if is_hybrid { logical } else { Vec::new() };
         Ok(())
+    }
+
+    /// Gives back memory that is not in use.
+    fn shrink(&mut self) {
+        self.session.shrink();
+        self.position.shrink();
+        self.status.shrink();
+        self.id.shrink();
+        self.first_op.shrink_to_fit();
+        self.client.shrink_to_fit();
+        self.db.shrink_to_fit();
+        self.db_logical.shrink_to_fit();
+        self.ops.shrink();
+        self.compounds.shrink_to_fit();
+        self.rows.shrink_to_fit();
+        self.key_lists.shrink_to_fit();
+        self.predicates.shrink_to_fit();
+        self.at_op.shrink_to_fit();
+        self.at_span.shrink_to_fit();
+        self.op_extra.shrink_to_fit();
+        self.txn_extra.shrink_to_fit();
     }
 
     /// Fills `by_session` from `session`: a counting sort that keeps the order of the file.

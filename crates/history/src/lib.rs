@@ -21,6 +21,7 @@ mod integers;
 mod model;
 mod names;
 mod predicate;
+mod slots;
 mod summary;
 mod values;
 

@@ -311,7 +311,9 @@ pub struct History {
     pub(crate) rows: Vec<Row>,
     pub(crate) key_lists: Vec<KeyId>,
     pub(crate) predicates: Vec<Predicate>,
-    pub(crate) at: Vec<(OpId, Span)>,
+    /// Operations with a clock of their own, ascending, and their clocks.
+    pub(crate) at_op: Vec<OpId>,
+    pub(crate) at_span: Vec<Span>,
     pub(crate) op_extra: Vec<(OpId, Box<str>)>,
     pub(crate) txn_extra: Vec<(TxnId, TxnExtra)>,
     // Names and values.
@@ -443,7 +445,7 @@ impl History {
 
     /// The client's clock around one operation, where it was recorded.
     pub fn operation_at(&self, id: OpId) -> Option<Span> {
-        self.at.binary_search_by_key(&id, |(op, _)| *op).ok().map(|place| self.at[place].1)
+        self.at_op.binary_search(&id).ok().map(|place| self.at_span[place])
     }
 
     /// Fields of an operation that the format does not define, as a JSON object.
@@ -532,7 +534,8 @@ impl History {
                 + plain(self.compounds.capacity(), size_of::<Compound>())
                 + plain(self.rows.capacity(), size_of::<Row>())
                 + plain(self.key_lists.capacity(), 4)
-                + plain(self.at.capacity(), size_of::<(OpId, Span)>()),
+                + plain(self.at_op.capacity(), 4)
+                + plain(self.at_span.capacity(), size_of::<Span>()),
             names_and_values: self.keys.bytes()
                 + self.sessions.bytes()
                 + self.ids.bytes()

@@ -2,9 +2,8 @@
 
 use crate::Id;
 use crate::integers::IntegerTable;
+use crate::slots::Slots;
 use bytemuck::{Pod, Zeroable};
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
 use std::fmt;
 use std::hash::Hasher;
@@ -176,7 +175,7 @@ pub(crate) struct NameIndex<I: Id> {
     pub(crate) names: Names<I>,
     direct: Vec<u32>,
     integers: IntegerTable,
-    strings: HashTable<u32>,
+    strings: Slots,
 }
 
 impl<I: Id> NameIndex<I> {
@@ -224,27 +223,23 @@ impl<I: Id> NameIndex<I> {
     }
 
     fn intern_str(&mut self, text: &str) -> I {
+        let hash = hash_text(text);
         let names = &self.names;
-        let found = self.strings.find(hash_text(text), |&id| names.at(id as usize) == NameRef::Str(text));
-        if let Some(&id) = found {
+        if let Some(id) = self.strings.find(hash, |id| names.at(id as usize) == NameRef::Str(text)) {
             return I::new(id as usize);
         }
         let id = self.names.entries.len() as u32;
         let start = self.names.text.len() as u64;
         self.names.text.push_str(text);
         self.names.entries.push(NameEntry { data: start, len: text.len() as u32, is_text: 1 });
-        let names = &self.names;
-        self.strings.insert_unique(hash_text(text), id, |&id| match names.at(id as usize) {
-            NameRef::Str(text) => hash_text(text),
-            NameRef::Int(_) => unreachable!("the string index holds strings only"),
-        });
+        self.strings.insert(hash, id);
         I::new(id as usize)
     }
 
     /// Indexes a table; refuses the first name that is there for the second time, by its place.
     pub(crate) fn of(names: Names<I>) -> Result<Self, usize> {
         let mut index =
-            Self { names, direct: Vec::new(), integers: IntegerTable::default(), strings: HashTable::new() };
+            Self { names, direct: Vec::new(), integers: IntegerTable::default(), strings: Slots::default() };
         for place in 0..index.names.entries.len() {
             let id = place as u32;
             let is_new = match index.names.at(place) {
@@ -257,19 +252,10 @@ impl<I: Id> NameIndex<I> {
                 }
                 NameRef::Int(value) => index.integers.get_or_insert(value, id) == id,
                 NameRef::Str(text) => {
-                    let names = &index.names;
-                    let hash = |&id: &u32| match names.at(id as usize) {
-                        NameRef::Str(text) => hash_text(text),
-                        NameRef::Int(_) => unreachable!("the string index holds strings only"),
-                    };
-                    let same = |&id: &u32| names.at(id as usize) == NameRef::Str(text);
-                    match index.strings.entry(hash_text(text), same, hash) {
-                        Entry::Occupied(_) => false,
-                        Entry::Vacant(vacant) => {
-                            vacant.insert(id);
-                            true
-                        }
-                    }
+                    let (hash, names) = (hash_text(text), &index.names);
+                    let found = index.strings.find(hash, |id| names.at(id as usize) == NameRef::Str(text));
+                    index.strings.insert(hash, id);
+                    found.is_none()
                 }
             };
             if !is_new {
@@ -286,8 +272,8 @@ impl<I: Id> NameIndex<I> {
             NameRef::Int(value) if (0..DIRECT_MAX).contains(&value) => self.direct[value as usize] = NONE,
             NameRef::Int(value) => self.integers.remove(value),
             NameRef::Str(text) => {
-                let entry = self.strings.find_entry(hash_text(text), |&id| id as usize == last);
-                drop(entry.map(|entry| entry.remove()));
+                let hash = hash_text(text);
+                self.strings.remove(hash, last as u32);
             }
         }
         let entry = self.names.entries.pop().expect("there is a last entry");
@@ -303,16 +289,20 @@ impl<I: Id> NameIndex<I> {
                 self.direct.get(value as usize).copied().filter(|&id| id != NONE)
             }
             NameRef::Int(value) => self.integers.get(value),
-            NameRef::Str(text) => {
-                self.strings.find(hash_text(text), |&id| self.names.at(id as usize) == name).copied()
-            }
+            NameRef::Str(text) => self.strings.find(hash_text(text), |id| self.names.at(id as usize) == name),
         };
         id.map(|id| I::new(id as usize))
     }
 }
 
-fn hash_text(text: &str) -> u64 {
+fn hash_text(text: &str) -> u32 {
     let mut hasher = FxHasher::default();
     hasher.write(text.as_bytes());
-    hasher.finish()
+    fold(hasher.finish())
+}
+
+/// All 64 bits of a hash in 32.
+#[inline]
+pub(crate) fn fold(hash: u64) -> u32 {
+    (hash ^ (hash >> 32)) as u32
 }

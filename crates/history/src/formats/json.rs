@@ -179,24 +179,15 @@ impl<'a> Cursor<'a> {
     pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
         self.take(b'"', "a string in double quotes")?;
         let start = self.at;
-        let bytes = self.text.as_bytes();
-        let mut at = start;
-        loop {
-            match bytes.get(at) {
-                Some(b'"') => {
-                    self.at = at + 1;
-                    return Ok(Cow::Borrowed(&self.text[start..at]));
-                }
-                Some(b'\\') => {
-                    self.at = at;
-                    return self.escaped_string(start).map(Cow::Owned);
-                }
-                Some(0..=0x1f) | None => {
-                    self.at = at;
-                    return Err(self.unfinished_string(start));
-                }
-                Some(_) => at += 1,
+        let end = start + plain_len(&self.text.as_bytes()[start..]);
+        self.at = end;
+        match self.byte() {
+            Some(b'"') => {
+                self.at += 1;
+                Ok(Cow::Borrowed(&self.text[start..end]))
             }
+            Some(b'\\') => self.escaped_string(start).map(Cow::Owned),
+            _ => Err(self.unfinished_string(start)),
         }
     }
 
@@ -229,9 +220,7 @@ impl<'a> Cursor<'a> {
                 Some(0..=0x1f) | None => return Err(self.unfinished_string(start)),
                 Some(_) => {
                     let from = self.at;
-                    while !matches!(self.byte(), Some(b'"' | b'\\' | 0..=0x1f) | None) {
-                        self.at += 1;
-                    }
+                    self.at += plain_len(&self.text.as_bytes()[from..]);
                     decoded.push_str(&self.text[from..self.at]);
                 }
             }
@@ -448,6 +437,29 @@ impl<'a> Cursor<'a> {
             "a flatter value",
         )
     }
+}
+
+/// How many bytes come before the first quote, backslash or control character. Eight bytes are looked at in one go:
+/// `x - 01…01 & !x & 80…80` has its lowest bit at the lowest zero byte of `x`.
+#[inline]
+fn plain_len(bytes: &[u8]) -> usize {
+    const LOW: u64 = u64::MAX / 255;
+    const HIGH: u64 = LOW << 7;
+    let zero_bytes = |x: u64| x.wrapping_sub(LOW) & !x & HIGH;
+    let mut len = 0;
+    while let Some(&eight) = bytes[len..].first_chunk::<8>() {
+        let word = u64::from_le_bytes(eight);
+        let quote = zero_bytes(word ^ (LOW * u64::from(b'"')));
+        let backslash = zero_bytes(word ^ (LOW * u64::from(b'\\')));
+        let control = word.wrapping_sub(LOW * 0x20) & !word & HIGH;
+        let special = quote | backslash | control;
+        if special != 0 {
+            return len + special.trailing_zeros() as usize / 8;
+        }
+        len += 8;
+    }
+    let rest = bytes[len..].iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\');
+    rest.map_or(bytes.len(), |place| len + place)
 }
 
 fn integer(text: &str) -> Option<Number> {

@@ -356,7 +356,8 @@ fn extras(sections: &Sections<'_>, history: &mut History) -> Result<(), Fault> {
     if let Some(index) = at_span.iter().position(|span| span.begin > span.end) {
         return Err(sections.place(section::AT_SPAN).fault(index, "the operation begins after its end"));
     }
-    history.at = at_op.into_iter().zip(at_span).collect();
+    history.at_op = at_op;
+    history.at_span = at_span;
 
     let lens: Vec<[u32; 2]> = sections.column(section::OP_EXTRA)?;
     ascending(&sections.place(section::OP_EXTRA), lens.iter().map(|[op, _]| *op), history.ops.len())?;

@@ -4,7 +4,7 @@ use super::super::{Format, Part, WriteError};
 use super::{END_FRAME, MAGIC, PART_FRAME, VERSION, predicates, section};
 use crate::model::{NO_ID, TxnExtra};
 use crate::names::NameEntry;
-use crate::{History, Id, Names, OpId, Span};
+use crate::{History, Id, Names};
 use bytemuck::Pod;
 use std::io;
 use xxhash_rust::xxh3::Xxh3;
@@ -71,8 +71,6 @@ struct Section<'a> {
 
 /// Columns that a history keeps in another shape.
 struct Rare {
-    at_op: Vec<OpId>,
-    at_span: Vec<Span>,
     op_extra: Vec<[u32; 2]>,
     op_extra_text: String,
     txn_extra: Vec<[u32; 4]>,
@@ -83,8 +81,6 @@ struct Rare {
 impl Rare {
     fn new(history: &History) -> Self {
         let mut rare = Self {
-            at_op: history.at.iter().map(|(op, _)| *op).collect(),
-            at_span: history.at.iter().map(|(_, span)| *span).collect(),
             op_extra: Vec::new(),
             op_extra_text: String::new(),
             txn_extra: Vec::new(),
@@ -125,8 +121,8 @@ fn sections<'a>(history: &'a History, rare: &'a Rare) -> Vec<Section<'a>> {
     column(out, section::ROWS, &history.rows);
     column(out, section::KEY_LISTS, &history.key_lists);
     column(out, section::PREDICATES, &rare.predicates);
-    column(out, section::AT_OP, &rare.at_op);
-    column(out, section::AT_SPAN, &rare.at_span);
+    column(out, section::AT_OP, &history.at_op);
+    column(out, section::AT_SPAN, &history.at_span);
     column(out, section::OP_EXTRA, &rare.op_extra);
     column(out, section::OP_EXTRA_TEXT, rare.op_extra_text.as_bytes());
     column(out, section::TXN_EXTRA, &rare.txn_extra);

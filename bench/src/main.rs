@@ -1,0 +1,41 @@
+//! Measurements of Taipan. Every command makes its own input from a seed, runs on one core, and prints one table of
+//! CPU time and ratios, so that numbers of one run compare with each other and with nothing else.
+//!
+//! ```text
+//! cargo run --release -p taipan-bench -- formats [TRANSACTIONS]
+//! cargo run --release -p taipan-bench -- memory [TRANSACTIONS]
+//! ```
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its measurements")]
+
+mod formats;
+mod memory;
+mod workloads;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let run = |transactions: &str, run: fn(usize) -> Result<(), Box<dyn Error>>| match transactions.parse() {
+        Ok(transactions) => run(transactions),
+        Err(_) => Err(USAGE.into()),
+    };
+    let result = match arguments[..] {
+        ["formats"] => formats::run(200_000),
+        ["memory"] => memory::run(200_000),
+        ["formats", transactions] => run(transactions, formats::run),
+        ["memory", transactions] => run(transactions, memory::run),
+        ["convert", from, to] => memory::convert_and_measure(from.as_ref(), to.as_ref()),
+        _ => Err(USAGE.into()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+const USAGE: &str = "usage: taipan-bench formats|memory [TRANSACTIONS]";
