@@ -6,7 +6,8 @@
 //! across parts, because the builder carries each session's count on.
 //! Cost: memory for one part and one count a session, whatever the size of the file. Duplicate transaction ids
 //! are found within a part; across parts they are found by whoever loads the result, as a set of all ids would
-//! grow with the file.
+//! grow with the file. Likewise a header's initial key `"1"` is taken for the integer or the string by what the first
+//! part uses (see [`Builder::initial_named`](crate::Builder::initial_named)).
 
 use super::read::{Loaded, Mapping, Reading, Warned};
 use super::write::{Part, WriteError, Writing, write_path};

@@ -28,16 +28,18 @@ impl<'a> Probe<'a> {
     /// How many bytes of the content a format gets to see.
     pub const HEAD_LEN: usize = 64 * 1024;
 
-    /// The first bytes as text, without a byte order mark and up to the last whole character; empty if it is no
-    /// text at all.
+    /// The first bytes as text, without a byte order mark and up to the first byte that is none.
     pub fn text(&self) -> &'a str {
         let head = self.head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(self.head);
-        match std::str::from_utf8(head) {
-            Ok(text) => text,
-            Err(error) if error.error_len().is_none() && !self.complete => {
-                std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or("")
-            }
-            Err(_) => "",
+        let valid = std::str::from_utf8(head).map_or_else(|error| error.valid_up_to(), str::len);
+        std::str::from_utf8(&head[..valid]).unwrap_or("")
+    }
+
+    /// Whether the first bytes are text, but for a character that they may cut off.
+    pub fn is_text(&self) -> bool {
+        match std::str::from_utf8(self.head) {
+            Ok(text) => !text.contains('\0'),
+            Err(error) => error.error_len().is_none() && !self.complete,
         }
     }
 
@@ -66,7 +68,7 @@ pub(super) fn detect(probe: &Probe<'_>, file_name: &str) -> Option<Format> {
     let named_and_possible = named.filter(|format| possible.contains(format));
     named_and_possible
         .or(possible.first().copied())
-        .or(named.filter(|_| !probe.is_directory() && !probe.text().is_empty()))
+        .or(named.filter(|_| !probe.is_directory() && probe.is_text()))
 }
 
 /// Why nothing recognised the content, in words that help.
@@ -81,7 +83,7 @@ pub(super) fn why_unrecognised(probe: &Probe<'_>) -> String {
         return "it looks like UTF-16 text; histories are UTF-8 (iconv -f UTF-16LE -t UTF-8 converts it)"
             .into();
     }
-    if zeros > 0 || probe.text().is_empty() {
+    if !probe.is_text() {
         return "it is binary data, but of no known format (or damaged at its very beginning)".into();
     }
     "its first lines fit no known format".into()

@@ -12,6 +12,9 @@ use std::borrow::Cow;
 /// How deep lists and objects may nest.
 pub(crate) const DEPTH_MAX: usize = 64;
 
+/// What is said of a string that is still open at the end of the text.
+pub(crate) const STRING_WITHOUT_END: &str = "the string that begins here does not end in this line";
+
 /// A place in JSON text.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<'a> {
@@ -194,11 +197,7 @@ impl<'a> Cursor<'a> {
     #[cold]
     fn unfinished_string(&mut self, start: usize) -> Fault {
         match self.byte() {
-            None => Fault::new(
-                start - 1,
-                "the string that begins here does not end in this line",
-                "a closing double quote",
-            ),
+            None => Fault::new(start - 1, STRING_WITHOUT_END, "a closing double quote"),
             Some(byte) => Fault::new(
                 self.at,
                 format!("the control character 0x{byte:02x} stands unescaped in a string"),

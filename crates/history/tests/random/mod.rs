@@ -145,7 +145,7 @@ fn operation() -> impl Strategy<Value = Op> {
     let lock = prop::sample::select(vec![Lock::None, Lock::None, Lock::Share, Lock::Update]);
     let rows = || prop::option::of(prop::collection::vec((name(), value()), 0..3));
     let bound = || prop::option::of(name());
-    let count = || prop::option::of(prop_oneof![0u64..9, Just(i64::MAX as u64)]);
+    let count = || prop::option::of(prop_oneof![0u64..9, Just(u64::MAX - 1)]);
     let keys = || prop::option::of(prop::collection::vec(name(), 0..3));
     prop_oneof![
         4 => (name(), prop::option::of(value()), lock).prop_map(|(key, value, lock)| Op::Read(key, value, lock)),

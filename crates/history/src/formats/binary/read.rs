@@ -34,6 +34,9 @@ pub fn read(bytes: &[u8], builder: &mut Builder, _: &mut Warnings) -> Result<(),
         return Err(damaged(0, "the file does not begin as the binary form does"));
     }
     let kind = u32_at(bytes, 0);
+    if u32_at(bytes, 4) != Some(0) {
+        return Err(damaged(4, "the frame's head is damaged"));
+    }
     let (Some(len), Some(checksum)) = (u64_at(bytes, 8), u64_at(bytes, 16)) else {
         return Err(damaged(0, "the frame is cut off"));
     };

@@ -1,6 +1,6 @@
 //! Lines into transactions.
 
-use super::super::json::{Cursor, DEPTH_MAX, Kind, Number};
+use super::super::json::{self, Cursor, DEPTH_MAX, Kind, Number};
 use super::super::{Fault, Likeness, Probe, Warnings};
 use super::predicate;
 use crate::builder::canonical_integer;
@@ -51,15 +51,25 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
         let end = ended.unwrap_or(bytes.len());
         if let Err(mut fault) = line(&bytes[start..end], builder, &mut scratch) {
             builder.abandon();
-            if ended.is_none() && fault.offset as usize >= bytes[start..end].trim_ascii_end().len() {
-                fault.expected.push_str(" (the file ends in the middle of this line: was it cut off?)");
-            }
+            explain_end(&mut fault, &bytes[start..end], ended.is_some());
             fault.offset += start as u64;
             warnings.refuse(fault)?;
         }
         start = end + 1;
     }
     Ok(())
+}
+
+/// Says why a line may end too early: the file is cut off, or the line goes on in the next.
+#[cold]
+fn explain_end(fault: &mut Fault, line: &[u8], is_ended: bool) {
+    let at_end = fault.offset as usize >= line.trim_ascii_end().len();
+    let in_string = fault.problem == json::STRING_WITHOUT_END;
+    if !is_ended && (at_end || in_string) {
+        fault.expected.push_str(" (the file ends in the middle of this line: was it cut off?)");
+    } else if at_end {
+        fault.expected.push_str(" (one transaction a line: it cannot go on in the next)");
+    }
 }
 
 fn line(bytes: &[u8], builder: &mut Builder, scratch: &mut Scratch) -> Result<(), Fault> {
@@ -272,6 +282,13 @@ fn transaction(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scr
             }
             _ => keep_field(&mut scratch.extra, cursor, at)?,
         }
+    }
+    if !seen.has(SESSION) && !seen.has(OPS) && scratch.extra.starts_with("\"history\"") {
+        return Err(Fault::new(
+            start,
+            "a header comes too late",
+            "the header in the first line, and only there",
+        ));
     }
     if !seen.has(SESSION) {
         let expected = "\"session\": an integer or a string, the connection that issued it";
@@ -715,8 +732,17 @@ fn bound(cursor: &mut Cursor<'_>, builder: &mut Builder) -> Result<Option<KeyId>
 
 fn count(cursor: &mut Cursor<'_>) -> Result<u64, Fault> {
     let at = cursor.here();
-    u64::try_from(cursor.int("a number of rows")?)
-        .map_err(|_| Fault::new(at, "a number of rows cannot be negative", "an integer from 0"))
+    let bad = |problem: String| Fault::new(at, problem, "a number of rows, an integer from 0");
+    if cursor.peek()? != Kind::Number {
+        return Err(cursor.expected("a number of rows"));
+    }
+    match cursor.number()? {
+        Number::Int(value) => u64::try_from(value).map_err(|_| bad(format!("{value} is negative"))),
+        // The last one stands for a count that is not known.
+        Number::UInt(value) if value < u64::MAX => Ok(value),
+        Number::UInt(value) => Err(bad(format!("{value} is too large for a number of rows"))),
+        Number::Float(value) => Err(bad(format!("{value} is no integer"))),
+    }
 }
 
 // ---- keys and values ----

@@ -18,7 +18,7 @@ const BLOCK_LEN: usize = 64 * 1024;
 pub fn write(history: &History, part: Part, out: &mut dyn io::Write) -> Result<(), WriteError> {
     let mut buffer = Vec::with_capacity(2 * BLOCK_LEN);
     if part.is_first() {
-        push_header(&mut buffer, history);
+        push_header(&mut buffer, history, part);
     }
     for txn in history.transactions() {
         push_transaction(&mut buffer, history, txn)?;
@@ -32,14 +32,14 @@ pub fn write(history: &History, part: Part, out: &mut dyn io::Write) -> Result<(
     Ok(())
 }
 
-fn push_header(out: &mut Vec<u8>, history: &History) {
+fn push_header(out: &mut Vec<u8>, history: &History, part: Part) {
     if history.initial().is_empty() && history.level().is_none() && history.header_extra().is_none() {
         return;
     }
     out.extend_from_slice(b"{\"history\":1");
     if !history.initial().is_empty() {
         out.extend_from_slice(b",\"initial\":");
-        if names_are_clear(history) {
+        if names_are_clear(history, part) {
             push_initial_object(out, history);
         } else {
             push_rows(out, history, history.initial());
@@ -54,7 +54,9 @@ fn push_header(out: &mut Vec<u8>, history: &History) {
 }
 
 /// Whether the keys of the initial values, written as names of an object, will be read as what they are.
-fn names_are_clear(history: &History) -> bool {
+///
+/// A part that others follow does not know what they use.
+fn names_are_clear(history: &History, part: Part) -> bool {
     let names: Vec<(NameRef<'_>, String)> = history
         .initial()
         .iter()
@@ -62,8 +64,8 @@ fn names_are_clear(history: &History) -> bool {
         .map(|name| (name, name.to_string()))
         .filter(|(_, text)| looks_like_integer(text))
         .collect();
-    if names.is_empty() {
-        return true;
+    if names.is_empty() || !part.last {
+        return names.is_empty();
     }
     let texts: Vec<&str> = names.iter().map(|(_, text)| text.as_str()).collect();
     let used = keys_of_operations(history);

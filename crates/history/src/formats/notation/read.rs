@@ -420,8 +420,10 @@ impl<'a> Line<'a> {
         let count = if self.peek("[") {
             None
         } else {
-            let count = u64::try_from(self.integer()?);
-            Some(count.map_err(|_| self.fault_at(at, "a number of rows cannot be negative", "from 0"))?)
+            let digits = self.text[at..].bytes().take_while(u8::is_ascii_digit).count();
+            let count = self.text[at..at + digits].parse::<u64>().ok().filter(|&count| count < u64::MAX);
+            self.at += digits;
+            Some(count.ok_or_else(|| self.fault_at(at, "this is no number of rows", "an integer from 0"))?)
         };
         if !self.take("[") {
             return Ok((count, None));
