@@ -379,11 +379,6 @@ impl History {
         Transaction { history: self, id }
     }
 
-    /// The transaction that an operation belongs to.
-    pub fn transaction_of(&self, op: OpId) -> TxnId {
-        TxnId::new(self.first_op.partition_point(|&first| first <= op.0) - 1)
-    }
-
     /// One operation.
     #[inline]
     pub fn operation(&self, id: OpId) -> Operation<'_> {

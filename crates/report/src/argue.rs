@@ -32,7 +32,7 @@ impl Speaker<'_> {
             from: edge.from.map(|txn| self.name(txn)),
             to: self.name(edge.to),
             edge: edge.kind.name(),
-            key: edge.key.map(|key| self.key(key)),
+            key: edge.key.map(|key| self.history.keys().get(key).to_string()),
             predicate: edge.predicate,
             why: self.why(edge, depth),
             because,
@@ -108,8 +108,12 @@ impl Speaker<'_> {
             let place = edge.key.map(|key| format!(" {}", self.key(key))).unwrap_or_default();
             return format!("{seen}, seeing the initial state{place}");
         };
+        let mut own = self.history.transaction(self.owner(read)).ops().filter(|&(op, _)| op > read);
+        let wrote_later = own.any(|(_, deed)| deed.key() == Some(key) && new_value(deed) == Some(value));
         if self.history.initial_value(key) == value {
             format!("{seen}, the initial value")
+        } else if wrote_later {
+            format!("{seen}, which it wrote itself only afterwards")
         } else {
             format!("{seen}, which nobody wrote")
         }
@@ -123,7 +127,7 @@ impl Speaker<'_> {
         }
         let words = phrase::operation(self.history, self.history.operation(write));
         match write < read {
-            true => format!("{} although it had itself {words} before", self.deed(read)),
+            true => format!("{} although it {words} itself before", self.deed(read)),
             false => format!("{} before it {words} itself", self.deed(read)),
         }
     }
@@ -242,7 +246,7 @@ impl Speaker<'_> {
     }
 
     fn owner(&self, op: OpId) -> TxnId {
-        self.history.transaction_of(op)
+        self.history.owner(op)
     }
 
     fn name(&self, txn: TxnId) -> String {
@@ -250,7 +254,7 @@ impl Speaker<'_> {
     }
 
     fn key(&self, key: KeyId) -> String {
-        self.history.keys().get(key).to_string()
+        phrase::key(self.history, key)
     }
 
     fn places(&self, reason: &Reason) -> Vec<Place> {

@@ -172,7 +172,7 @@ impl From<&Anomaly> for Named {
 impl std::fmt::Display for Named {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.common {
-            Some(common) if common != self.name => write!(f, "{} ({common})", self.name),
+            Some(common) if common != self.name.replace('-', " ") => write!(f, "{} ({common})", self.name),
             _ => f.write_str(&self.name),
         }
     }

@@ -1,16 +1,31 @@
 //! Operations, values and predicates in words.
 
 use crate::shorten;
-use history::{Comparison, History, Operation, Predicate, Range, Row, ValueId, Values};
+use history::{Comparison, History, KeyId, NameRef, Operation, Predicate, Range, Row, ValueId, Values};
 
 /// An operation and what came back, in the past tense: `read x = 1`, `appended 5 to l`.
 pub fn operation(history: &History, operation: Operation<'_>) -> String {
     focused(history, operation, None)
 }
 
+/// A key: words as they are, `key 23` for numbers, quotes around everything else.
+pub(crate) fn key(history: &History, key: KeyId) -> String {
+    match history.keys().get(key) {
+        NameRef::Int(number) => format!("key {number}"),
+        NameRef::Str(text) if is_word(text) => text.to_owned(),
+        NameRef::Str(text) => format!("{text:?}"),
+    }
+}
+
+/// Whether a name reads as one word, and not as a number.
+fn is_word(text: &str) -> bool {
+    let starts_well = text.chars().next().is_some_and(|letter| letter.is_alphabetic() || letter == '_');
+    starts_well && text.chars().all(|letter| letter.is_alphanumeric() || "_-./:$".contains(letter))
+}
+
 /// As [`operation`]; `focus` is an element or a row's value that must stay visible in a long result.
 pub(crate) fn focused(history: &History, operation: Operation<'_>, focus: Option<ValueId>) -> String {
-    let key = |key| history.keys().get(key).to_string();
+    let key = |at| key(history, at);
     let value = |id| shorten::value(history.values(), id, focus);
     let rows = |rows: Option<&[Row]>| {
         rows.map_or("an unknown result".to_owned(), |rows| row_list(history, rows, focus))
@@ -68,7 +83,7 @@ fn row_list(history: &History, rows: &[Row], focus: Option<ValueId>) -> String {
 }
 
 /// What the database said of a predicate write.
-fn reported(history: &History, count: Option<u64>, keys: Option<&[history::KeyId]>) -> String {
+fn reported(history: &History, count: Option<u64>, keys: Option<&[KeyId]>) -> String {
     let keys =
         keys.map(|keys| shorten::list(keys.len(), |index| history.keys().get(keys[index]).to_string(), None));
     match (count, keys) {

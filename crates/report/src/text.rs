@@ -1,6 +1,6 @@
 //! A finding as text for a terminal.
 
-use crate::picture::shown_operations;
+use crate::picture::{label, shown_operations};
 use crate::{Finding, Member, Step};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
@@ -71,14 +71,16 @@ fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::
 
 fn size(finding: &Finding, palette: Palette) -> String {
     let faint = palette.faint;
-    let size = finding.size;
+    let (size, cost) = (finding.size, finding.cost);
+    // A history that was not read but recorded took no time to read.
+    let read =
+        if cost.read_ms > 0.0 { format!("read in {}, ", duration(cost.read_ms)) } else { String::new() };
     format!(
-        "{faint}({}, {}, {}; read in {}, checked in {}){faint:#}",
+        "{faint}({}, {}, {}; {read}checked in {}){faint:#}",
         count(size.transactions, "transaction"),
         count(size.operations, "operation"),
         count(size.sessions, "session"),
-        duration(finding.cost.read_ms),
-        duration(finding.cost.check_ms),
+        duration(cost.check_ms),
     )
 }
 
@@ -136,17 +138,9 @@ fn write_member(
 fn write_steps(out: &mut String, steps: &[Step], depth: usize, palette: Palette) -> std::fmt::Result {
     let faint = palette.faint;
     for step in steps {
-        let from = step.from.as_deref().unwrap_or("initial");
-        let key = step.key.as_ref().map(|key| format!(" {key}")).unwrap_or_default();
-        writeln!(
-            out,
-            "{:indent$}{} {faint}({from} {} {}{key}){faint:#}",
-            "",
-            step.why,
-            step.edge,
-            step.to,
-            indent = 2 * depth
-        )?;
+        let from = step.from.as_deref().unwrap_or("initial state");
+        let (indent, label) = (2 * depth, label(step));
+        writeln!(out, "{:indent$}{} {faint}({from} -{label}-> {}){faint:#}", "", step.why, step.to)?;
         write_steps(out, &step.because, depth + 1, palette)?;
     }
     Ok(())

@@ -5,8 +5,8 @@ use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags};
 use crate::input;
 use crate::limits::{self, Limits};
 use checker::{Level, Options, Verdict};
-use history::History;
 use history::formats::Loaded;
+use history::{History, Status};
 use report::{Cost, Finding};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 
 /// How files are checked.
 pub(crate) struct Checking<'f> {
-    reading: &'f ReadingFlags,
     policy: &'f PolicyFlags,
     limits: Limits,
     threads: usize,
@@ -40,27 +39,23 @@ pub(crate) struct Checked {
 
 impl<'f> Checking<'f> {
     /// From the flags.
-    pub(crate) fn new(
-        reading: &'f ReadingFlags,
-        policy: &'f PolicyFlags,
-        limits: &LimitFlags,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(policy: &'f PolicyFlags, limits: &LimitFlags) -> Result<Self, String> {
         if limits.max_memory.is_some() && !limits::can_watch_memory() {
             return Err("--max-memory needs a system with /proc".to_owned());
         }
         let threads = limits.threads;
         let limits = Limits { time: limits.timeout, memory: limits.max_memory };
-        Ok(Self { reading, policy, limits, threads })
+        Ok(Self { policy, limits, threads })
     }
 
     /// Reads a file.
-    pub(crate) fn open(&self, file: &Path) -> Result<Opened, String> {
+    pub(crate) fn open(&self, file: &Path, reading: &ReadingFlags) -> Result<Opened, String> {
         let started = Instant::now();
         let name = file.display().to_string();
-        let loaded = guarded(&name, || self.reading.read(file))?.map_err(|error| error.to_string())?;
+        let loaded = guarded(&name, || reading.read(file))?.map_err(|error| error.to_string())?;
         let warning = input::left_out(&loaded.warnings);
         let Loaded { history, .. } = loaded;
-        if !self.reading.allow_empty && !history.transactions().any(|txn| txn.is_committed()) {
+        if !reading.allow_empty && !history.transactions().any(|txn| txn.is_committed()) {
             return Err(format!(
                 "{name}: holds {} and none of them is committed, so any verdict would be empty; \
                  --allow-empty accepts that",
@@ -110,6 +105,26 @@ impl<'f> Checking<'f> {
         };
         let finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost);
         Ok(Checked { verdict, finding })
+    }
+}
+
+impl Opened {
+    /// A history that was not read but recorded just now.
+    pub(crate) fn recorded(name: String, history: History) -> Self {
+        Self { name, history, warning: None, read_time: Duration::ZERO }
+    }
+
+    /// `1000 transactions: 990 committed, 10 aborted`.
+    pub(crate) fn counts(&self) -> String {
+        let with = |status| self.history.transactions().filter(|txn| txn.status() == status).count();
+        let mut said = format!("{} transactions: {} committed", self.history.len(), with(Status::Committed));
+        for status in [Status::Aborted, Status::Unknown] {
+            match with(status) {
+                0 => {}
+                count => said += &format!(", {count} {}", status.name()),
+            }
+        }
+        said
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod check;
 mod convert;
+mod demo;
 mod explain;
 mod generate;
 mod levels;
+mod run;
 mod stats;
 
 use crate::console::{Console, Outcome};
@@ -15,6 +17,8 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
     match command {
         Command::Check(flags) => check::run(&flags, console),
         Command::Explain(flags) => explain::run(&flags, console),
+        Command::Demo(_) => demo::run(console),
+        Command::Run(flags) => run::run(&flags, console),
         Command::Convert(flags) => convert::run(&flags, console),
         Command::Stats(flags) => stats::run(&flags, console),
         Command::Generate(flags) => generate::run(&flags, console),

@@ -140,6 +140,11 @@ impl Progress {
         self.bar.inc(steps);
     }
 
+    /// So many steps are done in all.
+    pub(crate) fn at(&self, steps: u64) {
+        self.bar.set_position(steps);
+    }
+
     /// Lets something else be printed in peace.
     pub(crate) fn pause<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)

@@ -29,8 +29,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Demo(DemoFlags),
     Check(CheckFlags),
     Explain(ExplainFlags),
+    Run(RunFlags),
     Convert(ConvertFlags),
     Stats(StatsFlags),
     Generate(GenerateFlags),
@@ -208,7 +210,7 @@ pub(crate) struct ReadingFlags {
 }
 
 /// What counts.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PolicyFlags {
     /// What to take for granted: `realtime` counts the clients' clocks and session order at every level
@@ -230,8 +232,9 @@ pub(crate) enum Assumption {
     Realtime,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ryow {
+    #[default]
     Must,
     May,
     Never,
@@ -248,7 +251,7 @@ impl From<Ryow> for checker::Ryow {
 }
 
 /// What a check may use.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Limits, for every file and level")]
 pub(crate) struct LimitFlags {
     /// Answer `undecided` after this many seconds
@@ -320,29 +323,16 @@ pub(crate) struct GenerateFlags {
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
 
-    /// What clients do
-    #[arg(long, value_name = "WORKLOAD", default_value = "blind-writes")]
-    pub(crate) workload: String,
+    #[command(flatten)]
+    pub(crate) plan: WorkloadFlags,
 
     /// What the database promises, and options: sim:LEVEL?NAME=VALUE&…
     #[arg(long, value_name = "TARGET", default_value = "sim:serializable")]
     pub(crate) target: workload::Target,
 
-    /// How many transactions to record
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10_000)]
-    pub(crate) transactions: u64,
-
     /// Plant a bug: NAME, NAME:COUNT or NAME:RATE (with a point); may be given several times
     #[arg(long, value_name = "BUG")]
     pub(crate) bug: Vec<String>,
-
-    /// The seed
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-
-    /// Change a setting; may be given several times
-    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
-    pub(crate) set: Vec<(String, String)>,
 
     /// Leave out the clients' clocks
     #[arg(long)]
@@ -359,6 +349,104 @@ pub(crate) struct GenerateFlags {
     /// The format to write, if OUT's name does not tell
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) to: Option<Format>,
+}
+
+/// What clients do.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workload")]
+pub(crate) struct WorkloadFlags {
+    /// What clients do
+    #[arg(long, value_name = "WORKLOAD", default_value = "read-modify-write")]
+    pub(crate) workload: String,
+
+    /// How many transactions
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) transactions: u64,
+
+    /// How many clients [default: 8 on a real database, 24 on a simulated one]
+    #[arg(long, value_name = "N")]
+    pub(crate) sessions: Option<u32>,
+
+    /// The same seed gives the same transactions
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+
+    /// Change a setting; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+/// Show what Taipan does: a real database checked, a planted bug found and explained
+///
+/// Needs no set-up and ends in a few seconds. Writes two histories and a report into a temporary folder.
+#[derive(Debug, Args)]
+pub(crate) struct DemoFlags {}
+
+/// Run a workload on a database, record what clients see, and check it
+///
+/// The database is checked at the level that it promises, unless --level says otherwise.
+#[derive(Debug, Args)]
+#[command(after_help = run_help())]
+pub(crate) struct RunFlags {
+    /// The database
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: String,
+
+    #[command(flatten)]
+    pub(crate) plan: WorkloadFlags,
+
+    /// The isolation level to ask the database for, by its own name [default: the strongest]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) isolation: Option<String>,
+
+    /// Ask the database for its own start and commit timestamps
+    #[arg(long)]
+    pub(crate) timestamps: bool,
+
+    /// Run for this many seconds instead of a number of transactions
+    #[arg(long, value_name = "SECS", value_parser = seconds, conflicts_with = "transactions")]
+    pub(crate) duration: Option<Duration>,
+
+    /// Keep the history in a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) levels: LevelFlags,
+
+    /// How to print results
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+
+    /// Also write one self-contained page
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+}
+
+/// The targets, and examples.
+fn run_help() -> String {
+    let mut rows: Vec<String> =
+        databases::TARGETS.iter().map(|row| format!("  {:30} {}", row.form, row.meaning)).collect();
+    rows.push(format!(
+        "  {:30} {}",
+        "sim:LEVEL?NAME=VALUE&…", "a simulated database; see `taipan help generate`"
+    ));
+    format!(
+        "Targets:\n{}\n\n\
+Exit status: as of `taipan check`.
+
+Examples:
+  taipan run sqlite:
+  taipan run postgres:temp --workload list-append --isolation repeatable-read --record h.jsonl
+  taipan run 'sim:snapshot-isolation?bug=lost-update' --level SI",
+        rows.join("\n")
+    )
 }
 
 /// The tables of the simulated database, and examples.

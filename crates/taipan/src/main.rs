@@ -17,6 +17,7 @@ mod flags;
 mod input;
 mod limits;
 mod output;
+mod recording;
 
 use clap::Parser;
 use console::Console;

@@ -4,5 +4,8 @@
 
 #[test]
 fn console_blocks_show_what_the_program_does() {
-    trycmd::TestCases::new().env("NO_COLOR", "1").case("tests/cmd/*.md");
+    trycmd::TestCases::new()
+        .env("NO_COLOR", "1")
+        .env("TMPDIR", env!("CARGO_TARGET_TMPDIR"))
+        .case("tests/cmd/*.md");
 }

@@ -9,7 +9,7 @@ use checker::{Level, Survey};
 use std::path::Path;
 
 pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
-    let checking = Checking::new(&flags.reading, &flags.policy, &flags.limits).map_err(Stop::Error)?;
+    let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let mut sink = Sink::new(flags.output, flags.report.clone());
     let mut exit = Exit::Accepted;
     {
@@ -33,7 +33,7 @@ fn check_file(
 ) -> Outcome {
     let name = file.display().to_string();
     progress.say(format_args!("reading {name}"));
-    let opened = match checking.open(file) {
+    let opened = match checking.open(file, &flags.reading) {
         Ok(opened) => opened,
         Err(message) => {
             sink.trouble(&name, message, console, progress);

@@ -8,13 +8,13 @@ use report::{Finding, Told};
 use std::io::Write;
 
 pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
-    let checking = Checking::new(&flags.reading, &flags.policy, &flags.limits).map_err(Stop::Error)?;
+    let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let mut exit = Exit::Accepted;
     let mut told = Told::default();
     {
         let progress = console.progress(1);
         progress.say(format_args!("reading {}", flags.file.display()));
-        let opened = checking.open(&flags.file).map_err(Stop::Error)?;
+        let opened = checking.open(&flags.file, &flags.reading).map_err(Stop::Error)?;
         if let Some(warning) = &opened.warning {
             progress.pause(|| console.note(warning));
         }

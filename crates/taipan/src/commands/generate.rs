@@ -4,11 +4,12 @@ use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::GenerateFlags;
 use crate::input::{is_standard_stream, target_format};
+use crate::recording;
 use history::Builder;
 use history::formats::{Format, Output, Part, WriteError, Writing};
 use std::fmt::Display;
 use std::io;
-use workload::{Config, Fields, Planted, RunError, Simulation, Summary, Workload};
+use workload::{Config, Fields, RunError, Simulation, Summary};
 
 /// Planted bugs that are told one by one.
 const PLANTED_TOLD_MAX: usize = 20;
@@ -20,7 +21,7 @@ pub(crate) fn run(flags: &GenerateFlags, console: &mut Console) -> Outcome {
     let fields =
         Fields { client: !flags.no_client_clocks, db: !flags.no_db_timestamps, planted: flags.mark_planted };
     let summary = {
-        let progress = console.progress(flags.transactions);
+        let progress = console.progress(flags.plan.transactions);
         progress.say(format_args!("generating {}", flags.output.display()));
         write(flags, format, simulation, fields, &progress)?
     };
@@ -33,18 +34,8 @@ fn said(error: impl Display) -> Stop {
 }
 
 fn config(flags: &GenerateFlags) -> Result<Config, String> {
-    let settings = Workload::named(&flags.workload).map_err(|error| error.to_string())?;
-    let mut config = flags.target.config(settings, flags.transactions).map_err(|error| error.to_string())?;
-    let mut set = |name: &str, value: &str| config.set(name, value).map_err(|error| error.to_string());
-    for bug in &flags.bug {
-        set("bug", bug)?;
-    }
-    if let Some(seed) = flags.seed {
-        set("seed", &seed.to_string())?;
-    }
-    for (name, value) in &flags.set {
-        set(name, value)?;
-    }
+    let mut config = flags.plan.config(&flags.target)?;
+    flags.bug.iter().try_for_each(|bug| config.set("bug", bug)).map_err(|error| error.to_string())?;
     Ok(config)
 }
 
@@ -95,17 +86,9 @@ fn tell(summary: &Summary, flags: &GenerateFlags, console: &mut Console) {
         conflicts + aborted,
     ));
     for planted in planted.iter().take(PLANTED_TOLD_MAX) {
-        console.note(format_args!("planted {}", place(planted)));
+        console.note(format_args!("planted {}", recording::place(planted)));
     }
     if let Some(more) = planted.len().checked_sub(PLANTED_TOLD_MAX).filter(|&more| more > 0) {
         console.note(format_args!("and {more} more"));
     }
-}
-
-fn place(planted: &Planted) -> String {
-    // The recorder names sessions from 1.
-    let names: Vec<String> =
-        planted.transactions.iter().map(|(session, place)| format!("{}:{place}", session + 1)).collect();
-    let keys: Vec<String> = planted.keys.iter().map(|key| key.0.to_string()).collect();
-    format!("{}: transactions {} on keys {}", planted.bug.name(), names.join(", "), keys.join(", "))
 }

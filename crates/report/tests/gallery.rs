@@ -1,0 +1,112 @@
+//! A gallery of violations: each is a tiny history, checked by the checker and rendered in every form.
+//!
+//! `INSTA_UPDATE=always cargo test -p taipan-report` accepts what the renderings say now; read the change before you
+//! commit it.
+
+use checker::{Level, Options};
+use history::formats::notation;
+use report::{Cost, Finding, Palette, Told};
+
+/// A violation: its name, the level that forbids it, and a history.
+struct Case {
+    name: &'static str,
+    level: &'static str,
+    history: &'static str,
+}
+
+const fn case(name: &'static str, level: &'static str, history: &'static str) -> Case {
+    Case { name, level, history }
+}
+
+const GALLERY: &[Case] = &[
+    case("g0", "SER", "s1: a(x,1) a(y,1)\ns2: a(x,2) a(y,2)\ns3: r(x,[1 2]) r(y,[2 1])"),
+    case("g1a", "SER", "s1: w(x,1)!\ns2: r(x,1)"),
+    case("g1b", "SER", "s1: w(x,1) w(x,2)\ns2: r(x,1)"),
+    case("g1c", "SI", "s1: w(x,1) r(y,1)\ns2: w(y,1) r(x,1)"),
+    case("thin_air", "SI", "s1: r(x,7)"),
+    case("thin_air_initial", "SER", "init: x=0\ns1: r(x,_)"),
+    case("internal", "SER", "s1: w(x,1) r(x,2)\ns2: w(x,2)"),
+    case("future_read", "SER", "s1: r(x,1) w(x,1)"),
+    case("lost_update", "SI", "init: x=0\ns1: r(x,0) w(x,1)\ns2: r(x,0) w(x,2)"),
+    case("lost_update_of_a_write", "SER", "s1: w(x,1) | r(x,1) w(x,2)\ns2: r(x,1) w(x,3)"),
+    case("lost_append", "SER", "s1: r(x,_) a(x,1)\ns2: r(x,_) a(x,2)\ns3: r(x,[1 2])"),
+    case("write_skew", "SER", "init: x=0 y=0\ns1: r(x,0) r(y,0) w(x,1)\ns2: r(x,0) r(y,0) w(y,1)"),
+    case("read_skew", "SI", "init: x=0 y=0\ns1: w(x,1) w(y,1)\ns2: r(x,0) r(y,1)"),
+    case("fractured_read", "strong-session-SI", "s1: w(x,1) w(y,1) | w(x,2) w(y,2)\ns2: r(x,1) r(y,2)"),
+    case("long_fork", "SI", "s1: w(x,1)\ns2: w(y,1)\ns3: r(x,1) r(y,_)\ns4: r(x,_) r(y,1)"),
+    case("non_repeatable_read", "SER", "init: x=0\ns1: w(x,1)\ns2: r(x,0) r(x,1)"),
+    case("stale_read", "strict-serializable", "s1: w(x,1) @1..2\ns2: r(x,_) @3..4"),
+    case("stale_read_in_session", "strong-session-SER", "s1: w(x,1) | r(x,_)"),
+    case("causality_violation", "SI", "s1: w(x,1)\ns2: r(x,1) w(y,1)\ns3: r(y,1) r(x,_)"),
+    case("duplicate_elements", "SER", "s1: a(x,1)\ns2: r(x,[1 1])"),
+    case("incompatible_order", "SER", "s1: a(x,1)\ns2: a(x,2)\ns3: r(x,[1 2])\ns4: r(x,[2 1])"),
+    case("deleted", "SER", "init: x=0\ns1: d(x) w(y,1)\ns2: r(x,0) r(y,1)"),
+    case("unknown_outcome", "strong-session-SER", "s1: w(x,1)?\ns2: r(x,1) | r(x,_)"),
+    case("cycle_of_three", "SER", "s1: r(x,_) w(y,1)\ns2: r(y,_) w(z,1)\ns3: r(z,_) w(x,1)"),
+    case(
+        "inferred_order",
+        "SER",
+        "s1: w(x,1) w(y,1)\ns2: w(x,2) w(y,2)\ns3: r(x,1) r(y,2)\ns4: r(x,2) r(y,1)",
+    ),
+    case(
+        "repeated_values",
+        "strong-session-SER",
+        "s1: w(x,1) | r(x,2)\ns2: w(x,2) | r(x,1) | w(x,1) | r(x,2)",
+    ),
+    case("numbers_as_keys", "SER", "s1: r(7,_) w(8,1)\ns2: r(8,_) w(7,1)"),
+    case(
+        "long_list",
+        "SER",
+        "s1: a(x,1) a(x,2) a(x,3) a(x,4) a(x,5) a(x,6) a(x,7) a(x,8) a(x,9) a(x,10) a(x,11) a(x,12) a(x,13)\n\
+         s2: a(x,14) a(y,1)\ns3: r(x,[1 2 3 4 5 6 7 8 9 10 11 12 13 14])\ns4: r(y,[1]) r(x,_)",
+    ),
+    case("phantom", "SER", "s1: scan(a..c)=[] scan(a..c)=[b:1]\ns2: w(b,1)"),
+];
+
+fn finding(case: &Case) -> Finding {
+    let history = notation::parse(case.history).expect("the gallery is well written");
+    let level = Level::parse(case.level).expect("the gallery names levels");
+    let outcome = checker::check(&history, level, &Options::default());
+    Finding::new("gallery.hist", level.name(), &history, &outcome.verdict, Cost::default())
+}
+
+#[test]
+fn every_violation_is_explained() {
+    for case in GALLERY {
+        let finding = finding(case);
+        assert_eq!(finding.verdict, "violated", "{}", case.name);
+        let shown = format!(
+            "{}\n\n{}\n{}\n\n{}",
+            case.history,
+            report::text(&finding, Palette::plain()),
+            report::json_line(&finding),
+            report::mermaid(&finding),
+        );
+        insta::assert_snapshot!(case.name, shown);
+    }
+}
+
+#[test]
+fn pictures_and_pages() {
+    let skew = GALLERY.iter().find(|case| case.name == "write_skew").expect("it is in the gallery");
+    let skew = finding(skew);
+    insta::assert_snapshot!("write_skew_svg", report::svg(&skew));
+    insta::assert_snapshot!("write_skew_dot", report::dot(&skew));
+    let told = Told { findings: vec![skew], troubles: Vec::new() };
+    insta::assert_snapshot!("write_skew_sarif", report::sarif(&told));
+    insta::assert_snapshot!("write_skew_html", report::html(&told).replace("><", ">\n<"));
+}
+
+#[test]
+fn hostile_names_are_escaped() {
+    let hostile = case("hostile", "SER", r#""<b>&\"1\"": r("<script>alert(1)</script>",7)"#);
+    let finding = finding(&hostile);
+    let told = Told { findings: vec![finding.clone()], troubles: Vec::new() };
+    for page in [report::html(&told), report::svg(&finding), report::junit(&told)] {
+        assert!(!page.contains("<script>alert"), "{page}");
+        assert!(!page.contains("<b>"), "{page}");
+    }
+    for drawing in [report::dot(&finding), report::mermaid(&finding)] {
+        assert!(!drawing.contains("\"1\""), "{drawing}");
+    }
+}

@@ -1,0 +1,55 @@
+//! `taipan run`: a workload on a database, recorded and checked.
+
+use crate::checking::{Checking, Opened};
+use crate::console::{Console, Outcome, Stop};
+use crate::exit::Exit;
+use crate::flags::RunFlags;
+use crate::output::Sink;
+use crate::recording::{self, Recorded, Session};
+
+pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
+    let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
+    let recorded = record(flags, console).map_err(Stop::Error)?;
+    let opened = Opened::recorded(flags.target.clone(), recorded.history);
+    console.note(format_args!("{}: {}", recorded.database, opened.counts()));
+    for planted in &recorded.planted {
+        console.note(format_args!("planted {}", recording::place(planted)));
+    }
+    let asked = if flags.levels.level.is_empty() { vec![recorded.level] } else { flags.levels.level.clone() };
+    let levels = checking.levels(&asked, &opened).map_err(Stop::Error)?;
+    let mut sink = Sink::new(flags.output, flags.report.clone());
+    let mut exit = Exit::Accepted;
+    {
+        let progress = console.progress(1);
+        for level in levels {
+            progress.say(format_args!("{}: {level}", opened.name));
+            let checked = checking.check(&opened, level).map_err(Stop::Error)?;
+            exit = exit.and(checked.exit());
+            sink.finding(checked.finding, console, &progress)?;
+        }
+    }
+    sink.finish(console)?;
+    Ok(exit)
+}
+
+fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
+    let progress = console.progress(flags.plan.transactions);
+    progress.say(format_args!("running on {}", flags.target));
+    if flags.target.starts_with("sim:") {
+        let target: workload::Target = flags.target.parse().map_err(|error| format!("{error}"))?;
+        let recorded = recording::simulated(flags.plan.config(&target)?)?;
+        if let Some(file) = &flags.record {
+            recording::save(&recorded.history, file)?;
+        }
+        return Ok(recorded);
+    }
+    let settings = flags.plan.plan()?;
+    let mut database = databases::open(&flags.target).map_err(|failure| failure.to_string())?;
+    let session = Session {
+        isolation: flags.isolation.as_deref(),
+        timestamps: flags.timestamps,
+        duration: flags.duration,
+        file: flags.record.clone(),
+    };
+    recording::live(&mut *database, settings, flags.plan.transactions, session, &progress)
+}
