@@ -4,10 +4,12 @@
 //! ```text
 //! cargo run --release -p taipan-bench -- formats [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- memory [TRANSACTIONS]
+//! cargo run --release -p taipan-bench -- generate [TRANSACTIONS]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its measurements")]
 
 mod formats;
+mod generate;
 mod memory;
 mod workloads;
 
@@ -24,8 +26,10 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["formats"] => formats::run(200_000),
         ["memory"] => memory::run(200_000),
+        ["generate"] => generate::run(200_000),
         ["formats", transactions] => run(transactions, formats::run),
         ["memory", transactions] => run(transactions, memory::run),
+        ["generate", transactions] => run(transactions, generate::run),
         ["convert", from, to] => memory::convert_and_measure(from.as_ref(), to.as_ref()),
         _ => Err(USAGE.into()),
     };
@@ -38,4 +42,4 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str = "usage: taipan-bench formats|memory [TRANSACTIONS]";
+const USAGE: &str = "usage: taipan-bench formats|memory|generate [TRANSACTIONS]";
