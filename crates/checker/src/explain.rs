@@ -259,6 +259,10 @@ impl<'a> Facts<'a> {
 
     /// The shortest chain of facts from one point to another, as edges to show.
     fn path(&self, from: u32, to: u32) -> Option<Vec<Edge>> {
+        self.path_over(from, to, |_| true)
+    }
+
+    fn path_over(&self, from: u32, to: u32, usable: impl Fn(&Fact) -> bool) -> Option<Vec<Edge>> {
         if from == to {
             return Some(Vec::new());
         }
@@ -266,7 +270,8 @@ impl<'a> Facts<'a> {
         let mut via: Vec<Option<usize>> = vec![None; nodes];
         let mut queue = VecDeque::from([from]);
         while let Some(at) = queue.pop_front() {
-            for (index, fact) in self.facts.iter().enumerate().filter(|(_, fact)| fact.from == at) {
+            let facts = self.facts.iter().enumerate();
+            for (index, fact) in facts.filter(|(_, fact)| fact.from == at && usable(fact)) {
                 if via[fact.to as usize].is_some() || fact.to == from {
                     continue;
                 }
@@ -292,11 +297,16 @@ impl<'a> Facts<'a> {
         edges
     }
 
-    /// The shortest cycle, if there is one.
+    /// The shortest cycle, if there is one; of what was seen directly rather than of what was inferred.
     fn cycle(&self) -> Option<Vec<Edge>> {
+        let seen = |fact: &Fact| !matches!(fact.edge, Some(Edge { reason: Reason::Otherwise { .. }, .. }));
+        self.cycle_over(seen).or_else(|| self.cycle_over(|_| true))
+    }
+
+    fn cycle_over(&self, usable: impl Fn(&Fact) -> bool) -> Option<Vec<Edge>> {
         let mut best: Option<Vec<Edge>> = None;
-        for fact in self.facts.iter().filter(|fact| fact.edge.is_some()) {
-            if let Some(mut back) = self.path(fact.to, fact.from)
+        for fact in self.facts.iter().filter(|fact| fact.edge.is_some() && usable(fact)) {
+            if let Some(mut back) = self.path_over(fact.to, fact.from, &usable)
                 && best.as_ref().is_none_or(|best| back.len() + 1 < best.len())
             {
                 back.insert(0, fact.edge.clone().expect("only facts to show were asked"));

@@ -9,19 +9,19 @@
 //! large is refused with [`TooLarge`], never guessed.
 //!
 //! **Steps.**
-//! 1. [`orders`]: which transactions may have taken effect, and what session and real-time order say.
-//! 2. Serializable and its variants ([`serial`]): depth first over serial orders of the committed
-//!    transactions and any subset of the unknown ones; [`replay`] runs every operation against a plain map.
-//! 3. Snapshot isolation and its variants ([`snapshot`]): depth first over interleavings of begins and
+//! 1. `orders`: which transactions may have taken effect, and what session and real-time order say.
+//! 2. Serializable and its variants (`serial`): depth first over serial orders of the committed
+//!    transactions and any subset of the unknown ones; `replay` runs every operation against a plain map.
+//! 3. Snapshot isolation and its variants (`snapshot`): depth first over interleavings of begins and
 //!    commits; a transaction is replayed on the state at its begin; of two transactions that write a
 //!    common key, one commits before the other begins.
-//! 4. Every other level of the dependency-graph family ([`definition`]; read uncommitted: [`dirty`]): all
-//!    explanations; the axiomatic family ([`axioms`]): all commit orders. Both start from [`scenario`].
+//! 4. Every other level of the dependency-graph family (`definition`; read uncommitted: `dirty`): all
+//!    explanations; the axiomatic family (`axioms`): all commit orders. Both start from `scenario`.
 //!
 //! **Cost.** Exponential; sets of transactions and states that were tried before are not tried again.
 //!
 //! # What operations mean
-//! The same for all of the project; [`content`] is the code of the first three points.
+//! The same for all of the project; `content` is the code of the first three points.
 //! * A key holds nothing, a value, or a list. An empty list is the same as nothing: reading `[]` is
 //!   reading *absent*, a scan does not show it, and a recorded row whose value is `[]` or `null` says only
 //!   that the key was absent. Writing `null` is deleting.
