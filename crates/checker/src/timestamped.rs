@@ -37,6 +37,7 @@
 
 mod evidence;
 mod local;
+pub mod online;
 mod order;
 mod ranges;
 mod replay;

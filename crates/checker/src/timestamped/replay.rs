@@ -271,6 +271,7 @@ fn judge_again(
         };
     }
     let appended = std::mem::take(&mut local.appended);
+    let first_look = local.outside;
     let verdict = match seen.list(values).and_then(|list| list.body.strip_suffix(&*appended)) {
         Some(before) => {
             let outside = Outside { value, len: Some(before.len() as u32) };
@@ -286,6 +287,8 @@ fn judge_again(
     };
     let verdict = match verdict {
         Some(_) if ryow == Ryow::May => {
+            // With what it appended it does not fit; without, it may.
+            local.outside = first_look;
             judge_outside(local, Outside { value, len: None }, &[], state, snapshot, values)
         }
         verdict => verdict,

@@ -4,4 +4,5 @@ mod drawn;
 mod evidence;
 mod naive;
 mod offline;
+mod online;
 mod planted;

@@ -1,0 +1,432 @@
+//! The watermark moves: verdicts become final.
+//!
+//! **Steps.** Looks that the watermark has passed are told, in the order of looks; then writes, in the
+//! order of commits: a version that was overwritten unseen is a conflict. What nobody can ask for any more
+//! is dropped on the way. Last, sessions say what never arrived.
+
+use super::datum::Datum;
+use super::keys::{Before, KeyNo, Reader, Seen};
+use super::program::Wrong;
+use super::stamp::Stamp;
+use super::txns::{Class, Moment, NOBODY, Tie, Touch, Txn, TxnNo};
+use super::watch::Watcher;
+use super::{Found, Kind, Online};
+use crate::timestamped::Axiom;
+use history::Timestamp;
+use std::io;
+
+impl Online {
+    /// No transaction that commits at or before `watermark` will arrive any more, nor one that precedes
+    /// such a transaction in its session; and none that starts before `horizon`. Neither ever goes back.
+    pub fn advance(&mut self, watermark: Timestamp, horizon: Option<Timestamp>) -> io::Result<()> {
+        self.advance_to(watermark.into(), horizon.map(Stamp::from))
+    }
+
+    /// No transaction will arrive any more: every verdict is final.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.advance_to(Stamp::MAX, None)
+    }
+
+    fn advance_to(&mut self, watermark: Stamp, horizon: Option<Stamp>) -> io::Result<()> {
+        self.watermark = self.watermark.max(watermark);
+        if let Some(horizon) = horizon {
+            self.horizon = self.horizon.max(horizon.min(self.watermark));
+        }
+        self.settle_looks()?;
+        while let Some(&(_, txn)) = self.commits.first().filter(|(stamp, _)| *stamp <= self.watermark) {
+            self.commits.pop_first();
+            self.waiting -= 1;
+            self.settle_writes(txn);
+        }
+        // Only now: a version may be dropped that the next conflict was about.
+        for key in std::mem::take(&mut self.written) {
+            self.prune(key);
+        }
+        self.tell_lost();
+        self.forget_sleepers();
+        self.forget_empty_keys();
+        self.make_room()
+    }
+
+    fn settle_looks(&mut self) -> io::Result<()> {
+        let mut together: Vec<TxnNo> = Vec::new();
+        while let Some(&(stamp, _)) = self.looks.first().filter(|(stamp, _)| *stamp <= self.watermark) {
+            // Those at the same moment in an order that does not depend on arrival.
+            while let Some(&(_, txn)) = self.looks.first().filter(|(other, _)| *other == stamp) {
+                self.looks.pop_first();
+                self.waiting -= 1;
+                together.push(txn);
+            }
+            if together.len() > 1 {
+                let look = |txn: TxnNo| self.txns.look_moment(txn, self.serial);
+                together.sort_by(|&a, &b| {
+                    let (a, b) = (look(a), look(b));
+                    a.after.cmp(&b.after).then_with(|| self.compare_names(a.txn, b.txn))
+                });
+            }
+            for txn in together.drain(..) {
+                self.settle_look(txn)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_names(&self, a: TxnNo, b: TxnNo) -> std::cmp::Ordering {
+        let both = (self.txns.commit_moment(a), self.txns.commit_moment(b));
+        let key = |txn: TxnNo| {
+            let record = self.txns.get(txn);
+            (self.txns.sessions.get(record.session as usize), record.position)
+        };
+        if self.txns.get(a).start >= self.txns.get(a).commit || self.serial {
+            return self.txns.compare(both.0, both.1);
+        }
+        key(a).cmp(&key(b))
+    }
+
+    fn settle_look(&mut self, txn: TxnNo) -> io::Result<()> {
+        if !self.dormant.is_empty() {
+            self.wake_those_seen(txn)?;
+        }
+        if let Some(watcher) = self.watch.by_txn.remove(&txn) {
+            let txns = &self.txns;
+            let order = &mut self.watch.order;
+            let place = order
+                .settle(order.find(watcher.look.stamp, |other| txns.compare(*other, watcher.look).is_lt()));
+            order.remove(place);
+            self.finish_watcher(txn, watcher, true)?;
+        } else {
+            self.settle_reads(txn);
+        }
+        self.finished(txn);
+        Ok(())
+    }
+
+    /// A queue lets a transaction go.
+    fn finished(&mut self, txn: TxnNo) {
+        let record = self.txns.get_mut(txn);
+        record.queues -= 1;
+        self.counters.settled += u64::from(record.queues == 0);
+        self.txns.release(txn);
+    }
+
+    fn settle_reads(&mut self, txn: TxnNo) {
+        let look = self.txns.look_moment(txn, self.serial);
+        let mut touched = std::mem::take(&mut self.txns.get_mut(txn).touched);
+        let mut wrong: Vec<Found> = Vec::new();
+        for touch in touched.iter_mut().filter(|touch| touch.read) {
+            touch.read = false;
+            if let Some(reader) = self.take_reader(touch.key, look) {
+                if !reader.is_right {
+                    self.counters.provisional -= 1;
+                    wrong.push(self.wrong_read(touch.key, &reader));
+                }
+                self.open_results -= 1;
+                self.held_bytes -= reader.seen.heap_bytes();
+            }
+            if !touch.wrote {
+                self.unpin(touch.key);
+            }
+        }
+        touched.retain(|touch| touch.wrote);
+        self.txns.get_mut(txn).touched = touched;
+        self.tell_in_order(wrong);
+    }
+
+    fn tell_in_order(&mut self, mut wrong: Vec<Found>) {
+        wrong.sort_by(|a, b| (a.op, &a.key).cmp(&(b.op, &b.key)));
+        for found in wrong {
+            self.tell(found);
+        }
+    }
+
+    fn take_reader(&mut self, key: KeyNo, look: Moment) -> Option<Reader> {
+        let txns = &self.txns;
+        let slot = self.keys.get_mut(key);
+        let readers = slot.readers.as_deref_mut()?;
+        // Mostly the first: verdicts become final in the order of looks.
+        let reader = if readers.first().is_some_and(|first| first.txn == look.txn) {
+            readers.pop_first()
+        } else {
+            let place =
+                readers.settle(readers.find(look.stamp, |other| txns.compare(other.moment(), look).is_lt()));
+            readers.get(place).filter(|reader| reader.txn == look.txn)?;
+            readers.remove(place)
+        };
+        if readers.is_empty() {
+            slot.readers = None;
+        }
+        reader
+    }
+
+    /// What is wrong with a read as things stand.
+    pub(super) fn wrong_read(&self, key: KeyNo, reader: &Reader) -> Found {
+        let slot = self.keys.get(key);
+        let mut found = self.about(Kind::Broken(Axiom::External), self.txns.named(reader.txn));
+        found.op = Some(reader.op);
+        found.key = Some(slot.name.clone());
+        found.seen = Some(reader.seen.clone());
+        if let Seen::Version(value, writer) = slot.seen(reader.moment(), &self.txns) {
+            found.expected = Some(value);
+            found.other = (writer != NOBODY).then(|| self.txns.named(writer));
+        }
+        found
+    }
+
+    /// The verdict on a program is final; with `judges`, it is told.
+    pub(super) fn finish_watcher(&mut self, txn: TxnNo, watcher: Watcher, judges: bool) -> io::Result<()> {
+        let mut wrong = Vec::new();
+        for (key, wrongs) in &watcher.wrong {
+            self.counters.provisional -= wrongs.len() as u64;
+            for one in wrongs {
+                wrong.push(self.wrong_result(*key, one, txn, watcher.look)?);
+            }
+        }
+        for (op, count) in watcher.program.counts() {
+            let expected = watcher.matched.get(&op).copied().unwrap_or(0);
+            if judges && expected != count {
+                let mut found = self.about(Kind::Broken(Axiom::External), self.txns.named(txn));
+                found.op = Some(op);
+                found.counts = Some((expected, count));
+                wrong.push(found);
+            }
+        }
+        self.tell_in_order(wrong);
+        self.watch.acts -= watcher.program.acts.len();
+        for key in watcher.pinned.into_iter().chain(watcher.wrong.into_keys()) {
+            self.unpin(key);
+        }
+        Ok(())
+    }
+
+    fn wrong_result(&mut self, key: KeyNo, wrong: &Wrong, txn: TxnNo, look: Moment) -> io::Result<Found> {
+        let mut found = self.about(Kind::Broken(wrong.axiom), self.txns.named(txn));
+        found.op = Some(wrong.op);
+        found.key = Some(self.keys.get(key).name.clone());
+        found.expected = Some(wrong.expected.clone());
+        found.seen = Some(wrong.seen.clone());
+        if wrong.names_writer
+            && let Some((_, writer)) = self.certain_value(key, look)?
+        {
+            found.other = (writer != NOBODY).then(|| self.txns.named(writer));
+            self.txns.release(writer);
+        }
+        Ok(found)
+    }
+
+    // ---- writes ----
+
+    fn settle_writes(&mut self, txn: TxnNo) {
+        let mut touched = std::mem::take(&mut self.txns.get_mut(txn).touched);
+        let mut conflicts = Vec::new();
+        for touch in &mut touched {
+            let Touch { key, wrote, .. } = *touch;
+            if !wrote {
+                continue;
+            }
+            touch.wrote = false;
+            if !self.serial {
+                conflicts.extend(self.judge_conflict(txn, key));
+            }
+            self.written.push(key);
+            if !touch.read {
+                self.unpin(key);
+            }
+        }
+        touched.retain(|touch| touch.read);
+        self.txns.get_mut(txn).touched = touched;
+        self.tell_in_order(conflicts);
+        self.finished(txn);
+    }
+
+    /// Whether the version that a transaction overwrote was in its snapshot.
+    fn judge_conflict(&self, txn: TxnNo, key: KeyNo) -> Option<Found> {
+        let moment = self.txns.commit_moment(txn);
+        let versions = &self.keys.get(key).versions;
+        let mut place =
+            versions.find(moment.stamp, |version| self.txns.compare(version.moment(), moment).is_lt());
+        let other = loop {
+            let before = versions.previous(place)?;
+            let version = versions.get(before)?;
+            // When exactly a transaction of unknown outcome committed is not known: it is not blamed.
+            if version.is_certain {
+                break version;
+            }
+            place = before;
+        };
+        if other.txn == NOBODY || other.commit <= self.txns.get(txn).start {
+            return None;
+        }
+        let mut found = self.about(Kind::Broken(Axiom::NoConflict), self.txns.named(txn));
+        found.key = Some(self.keys.get(key).name.clone());
+        found.other = Some(self.txns.named(other.txn));
+        Some(found)
+    }
+
+    /// Somebody no longer speaks of a key.
+    pub(super) fn unpin(&mut self, key: KeyNo) {
+        let slot = self.keys.get_mut(key);
+        slot.pins -= 1;
+        if slot.pins == 0 && slot.versions.last().is_none_or(|last| !last.value.is_present()) {
+            self.empty.push(key);
+        }
+    }
+
+    /// Forgets keys that are absent and were never anything else, as far as anybody can ask.
+    fn forget_empty_keys(&mut self) {
+        for key in std::mem::take(&mut self.empty) {
+            // It may have been evicted since, and its slot be another's.
+            if key as usize >= self.keys.slot_count() {
+                continue;
+            }
+            let slot = self.keys.get(key);
+            if !slot.is_here || !slot.is_idle() || slot.before == Before::Cold || slot.first_is_cold {
+                continue;
+            }
+            let mut versions = slot.versions.iter();
+            let absent = match (versions.next(), versions.next()) {
+                (None, _) => slot.before == Before::Nothing,
+                (Some(only), None) => !only.value.is_present() && only.commit <= self.horizon,
+                _ => false,
+            };
+            drop(versions);
+            if absent {
+                let removed = self.keys.remove(key);
+                for version in removed.versions.iter() {
+                    self.drop_version(version);
+                }
+            }
+        }
+    }
+
+    /// Drops the versions of a key that no look from the horizon on can see.
+    fn prune(&mut self, key: KeyNo) {
+        while self.is_first_obsolete(key, self.horizon) {
+            let slot = self.keys.get_mut(key);
+            slot.before = if slot.before == Before::Cold { Before::Cold } else { Before::Dropped };
+            slot.first_is_cold = false;
+            if let Some(version) = slot.versions.pop_first() {
+                self.drop_version(&version);
+            }
+        }
+    }
+
+    // ---- transactions of unknown outcome ----
+
+    /// Lets transactions of unknown outcome take effect that explain what a transaction saw.
+    fn wake_those_seen(&mut self, txn: TxnNo) -> io::Result<()> {
+        loop {
+            let mut wrong = self.wrong_results(txn);
+            wrong.sort_by(|a, b| (a.0, &self.keys.get(a.1).name).cmp(&(b.0, &self.keys.get(b.1).name)));
+            let found = wrong.iter().find_map(|&(op, key)| {
+                (0..self.dormant.sleepers.len()).find(|&sleeper| self.explains(sleeper, txn, op, key))
+            });
+            let Some(sleeper) = found else { return Ok(()) };
+            self.wake(sleeper, txn)?;
+        }
+    }
+
+    /// The external results of a transaction that are wrong: operation and key.
+    fn wrong_results(&self, txn: TxnNo) -> Vec<(u32, KeyNo)> {
+        if let Some(watcher) = self.watch.by_txn.get(&txn) {
+            let external = |wrong: &&Wrong| wrong.axiom == Axiom::External;
+            let of_key = |(key, wrongs): (&KeyNo, &Vec<Wrong>)| {
+                wrongs.iter().filter(external).map(|wrong| (wrong.op, *key)).collect::<Vec<_>>()
+            };
+            return watcher.wrong.iter().flat_map(of_key).collect();
+        }
+        let look = self.txns.look_moment(txn, self.serial);
+        let reads = self.txns.get(txn).touched.iter().filter(|touch| touch.read);
+        reads
+            .filter_map(|touch| {
+                let reader = self.reader(touch.key, look)?;
+                (!reader.is_right).then_some((reader.op, touch.key))
+            })
+            .collect()
+    }
+
+    fn reader(&self, key: KeyNo, look: Moment) -> Option<&Reader> {
+        let readers = self.keys.get(key).readers.as_deref()?;
+        let place =
+            readers.settle(readers.find(look.stamp, |other| self.txns.compare(other.moment(), look).is_lt()));
+        readers.get(place).filter(|reader| reader.txn == look.txn)
+    }
+
+    /// Whether a result would be right if the key were as a sleeper leaves it.
+    fn explains(&self, sleeper: usize, txn: TxnNo, op: u32, key: KeyNo) -> bool {
+        let sleeper = &self.dormant.sleepers[sleeper];
+        let names_it = sleeper.pinned.binary_search(&key).is_ok();
+        let early = sleeper.commit.is_some_and(|commit| commit > self.txns.get(txn).start);
+        if early || (!names_it && !sleeper.program.writes_anywhere()) {
+            return false;
+        }
+        let slot = self.keys.get(key);
+        let look = self.txns.look_moment(txn, self.serial);
+        let Seen::Version(value, _) = slot.seen(look, &self.txns) else { return false };
+        let own = sleeper.program.run(key, &slot.name, &value, self.settings.ryow).own;
+        if own == super::program::Own::Nothing {
+            return false;
+        }
+        let value = own.over(&value);
+        match self.watch.by_txn.get(&txn) {
+            Some(watcher) => {
+                let outcome = watcher.program.run(key, &slot.name, &value, self.settings.ryow);
+                !outcome.wrong.iter().any(|wrong| wrong.op == op)
+            }
+            None => self.reader(key, look).is_some_and(|reader| reader.seen == value),
+        }
+    }
+
+    /// A sleeper takes effect right before a transaction looks.
+    fn wake(&mut self, sleeper: usize, seen_by: TxnNo) -> io::Result<()> {
+        let sleeper = self.dormant.sleepers.remove(sleeper);
+        self.dormant.placed += 1;
+        self.counters.took_effect += 1;
+        let look = self.txns.look_moment(seen_by, self.serial);
+        let sub = self.dormant.placed;
+        let tie = if look.after {
+            Tie { class: Class::Last, at_once: false, start: Stamp::MIN, session: 0, position: 0, sub }
+        } else {
+            Tie { sub, ..self.txns.tie(seen_by) }
+        };
+        let txn = self.txns.insert(Txn {
+            start: look.stamp,
+            commit: look.stamp,
+            session: sleeper.session,
+            position: sleeper.position,
+            id: sleeper.id.map(Box::new),
+            class: Class::Writer,
+            placed: Some(Box::new(tie)),
+            holders: 1,
+            queues: 0,
+            touched: Vec::new(),
+        });
+        let moment = self.txns.commit_moment(txn);
+        for key in self.keys_of(&sleeper.program)? {
+            let value = match self.keys.get(key).seen(moment, &self.txns) {
+                Seen::Version(value, _) => value,
+                Seen::Gone => Datum::Absent,
+            };
+            let name = self.keys.get(key).name.clone();
+            let own = sleeper.program.run(key, &name, &value, self.settings.ryow).own;
+            if own != super::program::Own::Nothing {
+                self.write(key, txn, own);
+            }
+        }
+        for key in sleeper.pinned {
+            self.unpin(key);
+        }
+        self.txns.release(txn);
+        Ok(())
+    }
+
+    /// Keeps the number of sleepers bounded: those that have slept longest are given up.
+    fn forget_sleepers(&mut self) {
+        while self.dormant.sleepers.len() > super::unknown::SLEEPERS_MAX {
+            let oldest = self.dormant.sleepers.iter().enumerate().min_by_key(|(_, sleeper)| sleeper.arrival);
+            let Some((oldest, _)) = oldest else { return };
+            for key in self.dormant.sleepers.remove(oldest).pinned {
+                self.unpin(key);
+            }
+        }
+    }
+}

@@ -1,0 +1,680 @@
+//! Arrival: a transaction of a history becomes readers and versions.
+//!
+//! **Steps.**
+//! 1. Its place in the session; duplicates end here.
+//! 2. What it does by itself: for each key, what it first saw of the outside, and what it leaves there.
+//!    Reads that contradict its own earlier operations are told at once: nothing that arrives later can
+//!    change that.
+//! 3. Its looks are compared with the versions that are here, and wait in the keys' timelines.
+//! 4. Its writes become versions, and later looks at those keys are compared again ([`super::settle`]).
+//!
+//! A transaction that does more than that (ranges, predicates, reads of what it appended to) is kept as a
+//! [`Program`] instead.
+
+use super::datum::{Condition, Datum};
+use super::keys::{KeyNo, Reader, Seen, Version, VersionKind};
+use super::program::{Act, Own, Program, Region, Rows, Visited};
+use super::sessions::Arrival;
+use super::stamp::Stamp;
+use super::timeline::Timeline;
+use super::txns::{Class, Moment, NOBODY, Touch, Txn, TxnNo};
+use super::unknown::Sleeper;
+use super::watch::Watcher;
+use super::{Kind, Online};
+use crate::Ryow;
+use crate::timestamped::Axiom;
+use history::{
+    History, Id, KeyId, Name, Operation, Point, PointKind, Row, SessionId, Status, Timestamp, Transaction,
+    ValueId,
+};
+use std::collections::BTreeMap;
+use std::io;
+
+const UNSET: u32 = u32::MAX;
+
+/// Space that is used again for every transaction.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// The keys and sessions of the history being received.
+    keys: Vec<KeyNo>,
+    sessions: Vec<u32>,
+    /// By key of the history: the place in `locals`, valid if the stamp is this transaction's.
+    marks: Vec<(u32, u32)>,
+    stamp: u32,
+    locals: Vec<Local>,
+    broken: Vec<Broken>,
+}
+
+/// What a transaction saw of a key and did to it.
+#[derive(Debug)]
+struct Local {
+    key: KeyNo,
+    /// The first look at the outside, and which operation it was.
+    look: Option<(Datum, u32)>,
+    own: Own,
+}
+
+/// A read that contradicts the transaction itself.
+#[derive(Debug)]
+struct Broken {
+    op: u32,
+    key: KeyNo,
+    expected: Datum,
+    seen: Datum,
+}
+
+/// A transaction that needs to be kept as a program.
+struct NeedsProgram;
+
+impl Online {
+    /// Takes all transactions of a history, in its order, and its initial values.
+    pub fn receive(&mut self, part: &History) -> io::Result<()> {
+        self.scratch.keys.clear();
+        self.scratch.keys.resize(part.keys().len(), UNSET);
+        self.scratch.sessions.clear();
+        self.scratch.sessions.resize(part.sessions().len(), UNSET);
+        self.scratch.marks.clear();
+        self.scratch.marks.resize(part.keys().len(), (0, 0));
+        self.scratch.stamp = 0;
+        for &Row { key, value } in part.initial() {
+            self.start_with(part, key, value)?;
+        }
+        for txn in part.transactions() {
+            self.receive_one(part, txn)?;
+        }
+        self.make_room()
+    }
+
+    fn start_with(&mut self, part: &History, key: KeyId, value: ValueId) -> io::Result<()> {
+        let value = Datum::of(part.values(), value);
+        let key = self.key_of(part, key)?;
+        let at_beginning = |version: &Version| version.txn == NOBODY;
+        if self.keys.get(key).versions.first().is_some_and(at_beginning) {
+            return Ok(());
+        }
+        let version =
+            Version { commit: Stamp::MIN, txn: NOBODY, value, kind: VersionKind::Set, is_certain: true };
+        self.insert_version(key, version);
+        Ok(())
+    }
+
+    /// The key of a history's key. Its slot stays until the history has been received.
+    fn key_of(&mut self, part: &History, key: KeyId) -> io::Result<KeyNo> {
+        let known = self.scratch.keys[key.index()];
+        if known != UNSET {
+            return Ok(known);
+        }
+        let number = self.key(part.keys().get(key))?;
+        self.scratch.keys[key.index()] = number;
+        Ok(number)
+    }
+
+    fn session_of(&mut self, part: &History, session: SessionId) -> u32 {
+        let known = self.scratch.sessions[session.index()];
+        if known != UNSET {
+            return known;
+        }
+        let number = self.session(part.sessions().get(session));
+        self.scratch.sessions[session.index()] = number;
+        number
+    }
+
+    fn receive_one(&mut self, part: &History, txn: Transaction<'_>) -> io::Result<()> {
+        self.counters.received += 1;
+        self.counters.operations += txn.op_ids().len() as u64;
+        let session = self.session_of(part, txn.session());
+        let seq = sequence_number(txn.extra_fields());
+        let id = || txn.explicit_id().map(|id| id.to_owned());
+        let (position, seq) = match self.arrival(session, seq) {
+            Arrival::InOrder(position) => (position, Some(seq)),
+            Arrival::GivenUp(position) => (position, None),
+            Arrival::Again(position) => {
+                let named = self.name_of(session, position, id().as_ref());
+                self.tell(self.about(Kind::Duplicate, named));
+                return Ok(());
+            }
+        };
+        match (txn.status(), txn.db()) {
+            (Status::Committed, Some(times)) => {
+                let number = self.record(part, txn, session, position, times);
+                // Without sequence numbers, and where session order does not count, there is nothing to do.
+                let joins = |seq: &Option<u64>| seq.is_some() || self.settings.level.session;
+                if let Some(seq) = seq.filter(joins) {
+                    let (member, patience) = (self.member(number), self.newest);
+                    self.join_session(session, seq, Some(member), patience);
+                }
+                return self.admit(part, txn, number);
+            }
+            (Status::Committed, None) => {
+                let named = self.name_of(session, position, id().as_ref());
+                self.tell(self.about(Kind::Timeless, named));
+            }
+            (Status::Unknown, times) => {
+                let commit = times.map(|(_, commit)| commit.into());
+                self.put_to_sleep(part, txn, session, position, commit)?;
+            }
+            (Status::Aborted, _) => {}
+        }
+        if let Some(seq) = seq {
+            // It has no timestamp that the watermark could pass: a later one of its session must.
+            self.join_session(session, seq, None, Stamp::MAX);
+        }
+        self.counters.settled += 1;
+        Ok(())
+    }
+
+    /// A record of a committed transaction, held once.
+    fn record(
+        &mut self,
+        part: &History,
+        txn: Transaction<'_>,
+        session: u32,
+        position: u64,
+        (start, commit): (Timestamp, Timestamp),
+    ) -> TxnNo {
+        let reads_only = super::super::order::is_read_only(part, txn.id());
+        self.newest = self.newest.max(commit.into());
+        self.txns.insert(Txn {
+            start: start.into(),
+            commit: commit.into(),
+            session,
+            position,
+            id: txn.explicit_id().map(|id| Box::new(id.to_owned())),
+            class: if reads_only { Class::Reader } else { Class::Writer },
+            placed: None,
+            holders: 1,
+            queues: 0,
+            touched: Vec::new(),
+        })
+    }
+
+    fn admit(&mut self, part: &History, txn: Transaction<'_>, number: TxnNo) -> io::Result<()> {
+        let record = self.txns.get(number);
+        let (start, commit) = (record.start, record.commit);
+        if start > commit && !self.serial {
+            self.tell(self.about(Kind::Broken(Axiom::TimestampOrder), self.txns.named(number)));
+        }
+        let is_late = commit <= self.watermark;
+        if is_late {
+            self.tell(self.about(Kind::Late, self.txns.named(number)));
+        }
+        match self.take_apart(part, txn)? {
+            Ok(()) => self.admit_points(number, is_late)?,
+            Err(NeedsProgram) => {
+                let program = self.program(part, txn, Some(number))?;
+                self.admit_program(number, program, is_late)?;
+            }
+        }
+        if self.txns.get(number).queues == 0 {
+            self.counters.settled += 1;
+        }
+        self.txns.release(number);
+        Ok(())
+    }
+
+    /// Step 2, for transactions that only read and write single keys: fills `scratch.locals`.
+    fn take_apart(&mut self, part: &History, txn: Transaction<'_>) -> io::Result<Result<(), NeedsProgram>> {
+        self.scratch.locals.clear();
+        self.scratch.broken.clear();
+        self.scratch.stamp += 1;
+        for (place, op) in txn.op_ids().enumerate() {
+            let Some(Point { kind, key, value }) = part.point(op) else { return Ok(Err(NeedsProgram)) };
+            let number = self.key_of(part, key)?;
+            let value = Datum::of(part.values(), value);
+            let stamp = self.scratch.stamp;
+            let mark = &mut self.scratch.marks[key.index()];
+            if mark.0 != stamp {
+                *mark = (stamp, self.scratch.locals.len() as u32);
+                self.scratch.locals.push(Local { key: number, look: None, own: Own::Nothing });
+            }
+            let local = &mut self.scratch.locals[mark.1 as usize];
+            match (kind, &mut local.own) {
+                (PointKind::Write, own) => *own = Own::Value(value),
+                (PointKind::Append, own) => own.push(value),
+                (PointKind::Read, _) if !value.is_known() => {}
+                (PointKind::Read, Own::Nothing) => match &local.look {
+                    None => local.look = Some((value, place as u32)),
+                    Some((first, _)) if *first != value => {
+                        let expected = first.clone();
+                        self.scratch.broken.push(Broken {
+                            op: place as u32,
+                            key: number,
+                            expected,
+                            seen: value,
+                        });
+                    }
+                    Some(_) => {}
+                },
+                (PointKind::Read, Own::Value(own)) if self.settings.ryow == Ryow::Must => {
+                    if *own != value {
+                        let expected = own.clone();
+                        self.scratch.broken.push(Broken {
+                            op: place as u32,
+                            key: number,
+                            expected,
+                            seen: value,
+                        });
+                    }
+                }
+                (PointKind::Read, _) => return Ok(Err(NeedsProgram)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Steps 3 and 4 for single keys.
+    fn admit_points(&mut self, txn: TxnNo, is_late: bool) -> io::Result<()> {
+        for broken in std::mem::take(&mut self.scratch.broken) {
+            let mut found = self.about(Kind::Broken(Axiom::Internal), self.txns.named(txn));
+            found.op = Some(broken.op);
+            found.key = Some(self.keys.get(broken.key).name.clone());
+            found.expected = Some(broken.expected);
+            found.seen = Some(broken.seen);
+            self.tell(found);
+        }
+        let look = self.txns.look_moment(txn, self.serial);
+        let is_open = look.stamp > self.watermark;
+        let mut locals = std::mem::take(&mut self.scratch.locals);
+        let mut touched = Vec::with_capacity(locals.len());
+        let (mut reads, mut writes) = (false, false);
+        for Local { key, look: seen, own } in locals.drain(..) {
+            let mut touch = Touch { key, read: false, wrote: false };
+            if let Some((seen, op)) = seen.filter(|_| !is_late) {
+                if is_open {
+                    self.open_read(key, look, op, seen);
+                    touch.read = true;
+                } else {
+                    self.judge_now(key, look, op, &seen)?;
+                }
+            }
+            if own != Own::Nothing {
+                touch.wrote = self.write(key, txn, own) && !is_late;
+            }
+            if touch.read || touch.wrote {
+                self.keys.get_mut(key).pins += 1;
+                touched.push(touch);
+            }
+            reads |= touch.read;
+            writes |= touch.wrote;
+        }
+        self.scratch.locals = locals;
+        self.txns.get_mut(txn).touched = touched;
+        self.wait(txn, look, reads, writes);
+        Ok(())
+    }
+
+    /// Queues a transaction for the verdicts that are open.
+    fn wait(&mut self, txn: TxnNo, look: Moment, reads: bool, writes: bool) {
+        self.txns.get_mut(txn).queues = u8::from(reads) + u8::from(writes);
+        if reads {
+            self.txns.hold(txn);
+            enqueue(&mut self.looks, look.stamp, txn);
+            self.waiting += 1;
+        }
+        if writes {
+            self.txns.hold(txn);
+            enqueue(&mut self.commits, self.txns.get(txn).commit, txn);
+            self.waiting += 1;
+        }
+    }
+
+    fn open_read(&mut self, key: KeyNo, look: Moment, op: u32, seen: Datum) {
+        let is_right = self.keys.get(key).shows(&seen, look, &self.txns);
+        self.counters.provisional += u64::from(!is_right);
+        self.open_results += 1;
+        self.held_bytes += seen.heap_bytes();
+        let reader = Reader { at: look.stamp, after: look.after, is_right, op, txn: look.txn, seen };
+        let txns = &self.txns;
+        let readers = self.keys.get_mut(key).readers.get_or_insert_default();
+        let place = readers.find(look.stamp, |other| txns.compare(other.moment(), look).is_lt());
+        readers.insert(place, reader);
+    }
+
+    /// A look at or before the watermark: what it had to see is certain.
+    fn judge_now(&mut self, key: KeyNo, look: Moment, op: u32, seen: &Datum) -> io::Result<()> {
+        let Some((expected, writer)) = self.certain_value(key, look)? else {
+            let mut found = self.about(Kind::Unjudged, self.txns.named(look.txn));
+            found.op = Some(op);
+            found.key = Some(self.keys.get(key).name.clone());
+            found.seen = Some(seen.clone());
+            self.tell(found);
+            return Ok(());
+        };
+        if expected != *seen {
+            let mut found = self.about(Kind::Broken(Axiom::External), self.txns.named(look.txn));
+            found.op = Some(op);
+            found.key = Some(self.keys.get(key).name.clone());
+            found.other = (writer != NOBODY).then(|| self.txns.named(writer));
+            found.expected = Some(expected);
+            found.seen = Some(seen.clone());
+            self.tell(found);
+        }
+        self.txns.release(writer);
+        Ok(())
+    }
+
+    /// What a look at or before the watermark sees, with the writer held once; `None` if that lies before
+    /// the horizon.
+    pub(super) fn certain_value(&mut self, key: KeyNo, look: Moment) -> io::Result<Option<(Datum, TxnNo)>> {
+        match self.keys.get(key).seen(look, &self.txns) {
+            Seen::Version(value, writer) => {
+                self.txns.hold(writer);
+                Ok(Some((value, writer)))
+            }
+            Seen::Gone if look.stamp < self.horizon => Ok(None),
+            Seen::Gone => match self.fetch(key, look.stamp)? {
+                Some(version) => Ok(Some((version.value, version.txn))),
+                None => Ok(Some((Datum::Absent, NOBODY))),
+            },
+        }
+    }
+
+    // ---- programs ----
+
+    /// A transaction as a program. `tells`: results that contradict themselves are told.
+    fn program(&mut self, part: &History, txn: Transaction<'_>, tells: Option<TxnNo>) -> io::Result<Program> {
+        let mut program = Program::default();
+        let datum = |id: ValueId| Datum::of(part.values(), id);
+        for (place, (_, operation)) in txn.ops().enumerate() {
+            let op = place as u32;
+            let act = match operation {
+                Operation::Read { key, value, .. } => {
+                    Act::Read { key: self.key_of(part, key)?, seen: datum(value) }
+                }
+                Operation::Write { key, value } => {
+                    Act::Write { key: self.key_of(part, key)?, value: datum(value) }
+                }
+                Operation::Delete { key } => {
+                    Act::Write { key: self.key_of(part, key)?, value: Datum::Absent }
+                }
+                Operation::Append { key, value } => {
+                    Act::Append { key: self.key_of(part, key)?, value: datum(value) }
+                }
+                Operation::Scan { rows: None, .. }
+                | Operation::Iterate { rows: None, .. }
+                | Operation::Query { rows: None, .. } => continue,
+                Operation::Scan { range, rows: Some(rows) } => {
+                    let region = region(part, range, Visited::All);
+                    self.check_shape(part, tells, op, rows, Some(false), Some(&region));
+                    Act::Range { region, rows: self.rows(part, rows)? }
+                }
+                Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
+                    let region = region(part, range, visited(part, reverse, exhausted, rows));
+                    self.check_shape(part, tells, op, rows, Some(reverse), Some(&region));
+                    Act::Range { region, rows: self.rows(part, rows)? }
+                }
+                Operation::Query { predicate, rows: Some(rows) } => {
+                    self.check_shape(part, tells, op, rows, None, None);
+                    Act::Query {
+                        condition: Condition::of(part.values(), predicate),
+                        rows: self.rows(part, rows)?,
+                    }
+                }
+                Operation::Update { predicate, set, count, keys } => {
+                    self.write_where(part, predicate, datum(set), count, keys)?
+                }
+                Operation::DeleteWhere { predicate, count, keys } => {
+                    self.write_where(part, predicate, Datum::Absent, count, keys)?
+                }
+            };
+            program.acts.push((op, act));
+        }
+        Ok(program)
+    }
+
+    fn rows(&mut self, part: &History, rows: &[Row]) -> io::Result<Rows> {
+        let mut seen = Vec::with_capacity(rows.len());
+        for row in rows {
+            seen.push((self.key_of(part, row.key)?, Datum::of(part.values(), row.value)));
+        }
+        Ok(Rows::new(seen))
+    }
+
+    fn write_where(
+        &mut self,
+        part: &History,
+        predicate: &history::Predicate,
+        set: Datum,
+        count: Option<u64>,
+        keys: Option<&[KeyId]>,
+    ) -> io::Result<Act> {
+        let mut reported = None;
+        if let Some(keys) = keys {
+            let mut numbers = Vec::with_capacity(keys.len());
+            for &key in keys {
+                numbers.push(self.key_of(part, key)?);
+            }
+            reported = Some(numbers);
+        }
+        Ok(Act::WriteWhere { condition: Condition::of(part.values(), predicate), set, count, keys: reported })
+    }
+
+    /// Rows that come twice or out of order, or that the operation does not speak of: wrong whatever the
+    /// snapshot is. `reverse` is `None` where rows have no order.
+    fn check_shape(
+        &mut self,
+        part: &History,
+        txn: Option<TxnNo>,
+        op: u32,
+        rows: &[Row],
+        reverse: Option<bool>,
+        region: Option<&Region>,
+    ) {
+        let Some(txn) = txn else { return };
+        let name = |key: KeyId| part.keys().get(key);
+        let mut wrong: Vec<(Axiom, KeyId, ValueId)> = Vec::new();
+        for (place, row) in rows.iter().enumerate() {
+            let again = rows[..place].iter().any(|other| other.key == row.key);
+            let astray = reverse.zip(place.checked_sub(1)).is_some_and(|(reverse, before)| {
+                let before = name(rows[before].key);
+                if reverse { before < name(row.key) } else { before > name(row.key) }
+            });
+            if again || astray {
+                wrong.push((Axiom::Internal, row.key, row.value));
+            }
+        }
+        if let Some(region) = region {
+            let last: BTreeMap<KeyId, ValueId> = rows.iter().map(|row| (row.key, row.value)).collect();
+            let outside = last.iter().filter(|(key, _)| !region.contains(&name(**key).to_owned()));
+            wrong.extend(outside.map(|(&key, &value)| (Axiom::External, key, value)));
+        }
+        for (axiom, key, value) in wrong {
+            let mut found = self.about(Kind::Broken(axiom), self.txns.named(txn));
+            found.op = Some(op);
+            found.key = Some(name(key).to_owned());
+            found.expected = Some(Datum::Absent);
+            found.seen = Some(Datum::of(part.values(), value));
+            self.tell(found);
+        }
+    }
+
+    /// Steps 3 and 4 for programs.
+    fn admit_program(&mut self, txn: TxnNo, program: Program, is_late: bool) -> io::Result<()> {
+        let look = self.txns.look_moment(txn, self.serial);
+        let is_open = look.stamp > self.watermark;
+        let keys = self.keys_of(&program)?;
+        let pinned = self.pin_named(&program);
+        let mut watcher = Watcher { look, program, wrong: BTreeMap::new(), matched: BTreeMap::new(), pinned };
+        let mut writes = false;
+        for key in keys {
+            let value = if is_open {
+                match self.keys.get(key).seen(look, &self.txns) {
+                    Seen::Version(value, _) => value,
+                    Seen::Gone => Datum::Absent,
+                }
+            } else {
+                match self.certain_value(key, look)? {
+                    Some((value, writer)) => {
+                        self.txns.release(writer);
+                        value
+                    }
+                    None => Datum::Unknown,
+                }
+            };
+            let name = self.keys.get(key).name.clone();
+            let outcome = watcher.program.run(key, &name, &value, self.settings.ryow);
+            for op in &outcome.matched {
+                *watcher.matched.entry(*op).or_default() += 1;
+            }
+            if !outcome.wrong.is_empty() && !is_late {
+                self.counters.provisional += outcome.wrong.len() as u64;
+                watcher.wrong.insert(key, outcome.wrong);
+                self.keys.get_mut(key).pins += 1;
+            }
+            if outcome.own != Own::Nothing && self.write(key, txn, outcome.own) && !is_late {
+                self.touch_written(txn, key);
+                writes = true;
+            }
+        }
+        self.watch.acts += watcher.program.acts.len();
+        let may_write = writes || watcher.program.writes_anywhere();
+        if is_open && !is_late {
+            let txns = &self.txns;
+            let place = self.watch.order.find(look.stamp, |other| txns.compare(*other, look).is_lt());
+            self.watch.order.insert(place, look);
+            self.watch.by_txn.insert(txn, watcher);
+            self.wait(txn, look, true, may_write);
+        } else {
+            self.finish_watcher(txn, watcher, !is_late)?;
+            self.wait(txn, look, false, may_write && !is_late);
+        }
+        Ok(())
+    }
+
+    /// The keys that a program may have something to say of.
+    pub(super) fn keys_of(&mut self, program: &Program) -> io::Result<Vec<KeyNo>> {
+        if !program.is_wide() {
+            return Ok(program.named_keys());
+        }
+        for (_, act) in &program.acts {
+            match act {
+                Act::Range { region, .. } => self.fetch_range(region.from.as_ref(), region.to.as_ref())?,
+                Act::Query { .. } | Act::WriteWhere { .. } => self.fetch_range(None, None)?,
+                _ => {}
+            }
+        }
+        let named = program.named_keys();
+        // By name, so that nothing depends on the order of arrival.
+        let ordered = self.keys.ordered();
+        let concerned = |(name, key): (&Name, &KeyNo)| {
+            (named.binary_search(key).is_ok() || program.concerns(name)).then_some(*key)
+        };
+        Ok(ordered.iter().filter_map(concerned).collect())
+    }
+
+    pub(super) fn pin_named(&mut self, program: &Program) -> Vec<KeyNo> {
+        let named = program.named_keys();
+        for &key in &named {
+            self.keys.get_mut(key).pins += 1;
+        }
+        named
+    }
+
+    /// Remembers that a transaction wrote a key, so that the conflict is judged.
+    pub(super) fn touch_written(&mut self, txn: TxnNo, key: KeyNo) {
+        let record = self.txns.get_mut(txn);
+        if !record.touched.iter().any(|touch| touch.key == key && touch.wrote) {
+            record.touched.push(Touch { key, read: false, wrote: true });
+            self.keys.get_mut(key).pins += 1;
+        }
+    }
+
+    fn put_to_sleep(
+        &mut self,
+        part: &History,
+        txn: Transaction<'_>,
+        session: u32,
+        position: u64,
+        commit: Option<Stamp>,
+    ) -> io::Result<()> {
+        if super::super::order::is_read_only(part, txn.id()) {
+            return Ok(());
+        }
+        let program = self.program(part, txn, None)?;
+        let pinned = self.pin_named(&program);
+        let id = txn.explicit_id().map(|id| id.to_owned());
+        let arrival = self.counters.received;
+        let sleeper = Sleeper { session, position, id, commit, program, pinned, arrival };
+        let key =
+            |sleeper: &Sleeper| (self.txns.sessions[sleeper.session as usize].clone(), sleeper.position);
+        let place = self.dormant.sleepers.partition_point(|other| key(other) < key(&sleeper));
+        self.dormant.sleepers.insert(place, sleeper);
+        Ok(())
+    }
+}
+
+/// Puts a transaction into a queue for the watermark.
+pub(super) fn enqueue(queue: &mut Timeline<(Stamp, TxnNo)>, stamp: Stamp, txn: TxnNo) {
+    let place = queue.find(stamp, |(other, _)| *other <= stamp);
+    queue.insert(place, (stamp, txn));
+}
+
+fn region(part: &History, range: history::Range, visited: Visited) -> Region {
+    let bound = |key: Option<KeyId>| key.map(|key| part.keys().get(key).to_owned());
+    Region { from: bound(range.from), to: bound(range.to), visited }
+}
+
+fn visited(part: &History, reverse: bool, exhausted: bool, rows: &[Row]) -> Visited {
+    if exhausted {
+        return Visited::All;
+    }
+    let names = rows.iter().map(|row| part.keys().get(row.key));
+    let last = if reverse { names.min() } else { names.max() };
+    match last.map(|name| name.to_owned()) {
+        None => Visited::Nothing,
+        Some(last) if reverse => Visited::DownTo(last),
+        Some(last) => Visited::UpTo(last),
+    }
+}
+
+/// The field `seq` of a transaction's extra fields, a JSON object.
+fn sequence_number(extra: Option<&str>) -> Option<u64> {
+    let text = extra?;
+    let mut depth = 0;
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b'"' => {
+                let end = string_end(after)?;
+                let (name, next) = (&after[..end], &after[end + 1..]);
+                let value = next.trim_ascii_start().strip_prefix(b":");
+                if let (1, b"seq", Some(value)) = (depth, name, value) {
+                    let value = value.trim_ascii_start();
+                    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    return std::str::from_utf8(&value[..digits]).ok()?.parse().ok();
+                }
+                rest = next;
+                continue;
+            }
+            _ => {}
+        }
+        rest = after;
+    }
+    None
+}
+
+/// Where a JSON string ends whose opening quote has been taken off.
+fn string_end(bytes: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    bytes.iter().position(|&byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sequence_number;
+
+    #[test]
+    fn sequence_numbers_are_found_at_the_top() {
+        assert_eq!(sequence_number(Some(r#"{"seq":7}"#)), Some(7));
+        assert_eq!(sequence_number(Some(r#"{"a":{"seq":1},"b":"\"seq\":2","seq" : 12 }"#)), Some(12));
+        assert_eq!(sequence_number(Some(r#"{"a":["seq",3]}"#)), None);
+        assert_eq!(sequence_number(Some(r#"{"seq":"x"}"#)), None);
+        assert_eq!(sequence_number(None), None);
+    }
+}
