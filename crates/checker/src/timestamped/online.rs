@@ -17,7 +17,7 @@
 //!
 //! A late transaction costs the readers of its keys between its commit and the next version; Aion visits
 //! every later event. What a transaction does decomposes by key, so this holds for scans, queries and
-//! predicate writes too ([`program`]).
+//! predicate writes too (`program`).
 //!
 //! **Certainty.** Up to the watermark everything has arrived. A look at or before it is final: its wrong
 //! results are told, once, and never change. Before that they are *provisional*; when a late version
