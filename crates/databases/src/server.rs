@@ -204,6 +204,8 @@ impl Folder {
     fn command(&self, program: &Path, libraries: Option<&Path>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.path).stdin(Stdio::null()).env("LC_ALL", "C").env("HOME", &self.path);
+        // Two servers that are set up at once would clear each other's temporary tables away.
+        command.env("TMPDIR", &self.path);
         if let Some(libraries) = libraries {
             command.env("LD_LIBRARY_PATH", libraries);
         }
