@@ -52,7 +52,7 @@ impl Nodes {
 }
 
 /// The real-time order, in linear space.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RealTime {
     /// Transactions that ended, ascending by their end: the time nodes.
     pub(crate) ended: Vec<Txn>,
@@ -80,18 +80,25 @@ impl RealTime {
 }
 
 /// The nodes and edges that every explanation has.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) nodes: Nodes,
     pub(crate) session: bool,
     pub(crate) real_time: RealTime,
+    /// What was derived from the rest: the first commits before the second begins.
+    pub(crate) derived: Vec<(Txn, Txn)>,
 }
 
 impl Known {
     pub(crate) fn new(history: &History, problem: &Problem, level: Level, skew: i64) -> Self {
         let real_time =
             if level.realtime { RealTime::of(history, problem, skew) } else { RealTime::default() };
-        Self { nodes: Nodes::of(level), session: level.session || level.realtime, real_time }
+        Self {
+            nodes: Nodes::of(level),
+            session: level.session || level.realtime,
+            real_time,
+            derived: Vec::new(),
+        }
     }
 
     /// The time node of a rank in `ended`.
@@ -125,17 +132,23 @@ impl Known {
             let time = (count > 0).then(|| (self.time_node(problem, count as usize - 1), begin));
             own.into_iter().chain(session).chain(time).chain(seen)
         };
-        let writer = |version: u32| problem.versions[version as usize].txn;
-        let live = |txn: &Txn| problem.standing[*txn as usize] != Standing::Out;
-        let chains = (problem.chains.iter())
-            .map(move |&(first, second)| (writer(first), writer(second)))
-            .filter(move |(first, second)| live(first) && live(second))
-            .map(move |(first, second)| (nodes.commit(first), nodes.begin(second)));
+        let orders =
+            self.orders(problem).map(move |(first, second)| (nodes.commit(first), nodes.begin(second)));
         let times = self.real_time.ended.iter().enumerate().flat_map(move |(rank, &txn)| {
             let node = self.time_node(problem, rank);
             let next = (rank + 1 < self.real_time.ended.len()).then_some((node, node + 1));
             std::iter::once((nodes.commit(txn), node)).chain(next)
         });
-        txns.flat_map(of_txn).chain(chains).chain(times)
+        txns.flat_map(of_txn).chain(orders).chain(times)
+    }
+
+    /// Transactions whose order lists show, or that was derived.
+    pub(crate) fn orders<'a>(&'a self, problem: &'a Problem) -> impl Iterator<Item = (Txn, Txn)> + 'a {
+        let writer = |version: u32| problem.versions[version as usize].txn;
+        let live = |txn: Txn| problem.standing[txn as usize] != Standing::Out;
+        (problem.chains.iter())
+            .map(move |&(first, second)| (writer(first), writer(second)))
+            .filter(move |&(first, second)| live(first) && live(second))
+            .chain(self.derived.iter().copied())
     }
 }

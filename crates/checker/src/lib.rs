@@ -20,6 +20,7 @@ pub mod oracle;
 mod pipeline;
 mod refine;
 mod restrict;
+mod saturate;
 mod schedule;
 mod survey;
 pub mod timestamped;

@@ -67,7 +67,7 @@ impl Read {
 }
 
 /// The history as the checker sees it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Problem {
     pub(crate) txns: Vec<TxnId>,
     pub(crate) standing: Vec<Standing>,
@@ -78,7 +78,8 @@ pub(crate) struct Problem {
     pub(crate) versions: Vec<Version>,
     pub(crate) first_read: Vec<u32>,
     pub(crate) reads: Vec<Read>,
-    /// Versions of each key, ascending by value; `key_start` delimits keys.
+    /// Versions of each key, ascending by value; `key_start` delimits keys. Behind the last key: what is left
+    /// of candidates where some were ruled out.
     pub(crate) key_start: Vec<u32>,
     pub(crate) by_value: Vec<(ValueId, u32)>,
     /// Initial values, `ABSENT` where nothing was there.
@@ -165,12 +166,44 @@ impl Problem {
     pub(crate) fn candidates(&self, read: &Read) -> impl Iterator<Item = u32> + '_ {
         let piece = &self.by_value[read.source as usize..(read.source + read.candidates) as usize];
         let (txn, key, value) = (read.txn, read.key, piece[0].0);
-        let initial = (self.initial[key as usize] == value).then_some(INITIAL);
+        let is_whole = !self.is_narrowed(read);
+        let initial = (is_whole && self.initial[key as usize] == value).then_some(INITIAL);
         let others = piece.iter().map(|&(_, version)| version).filter(move |&version| {
-            let version = &self.versions[version as usize];
+            let Some(version) = self.versions.get(version as usize) else { return true };
             version.txn != txn && self.standing[version.txn as usize] != Standing::Out
         });
         initial.into_iter().chain(others)
+    }
+
+    fn is_narrowed(&self, read: &Read) -> bool {
+        self.key_start.last().is_some_and(|&end| read.source >= end)
+    }
+
+    /// How many reads are ambiguous.
+    pub(crate) fn ambiguous(&self) -> usize {
+        self.reads.iter().filter(|read| !read.is_known()).count()
+    }
+
+    /// Leaves an ambiguous read these of its candidates.
+    pub(crate) fn narrow(&mut self, id: usize, left: &[u32]) {
+        let read = self.reads[id];
+        let certain = |version: u32| {
+            let version = self.versions.get(version as usize);
+            version.is_none_or(|version| self.standing[version.txn as usize] == Standing::In)
+        };
+        if let [only] = *left
+            && certain(only)
+        {
+            self.reads[id] = Read { source: only, candidates: 0, ..read };
+            return;
+        }
+        let value = self.value_of(&read);
+        let start = if self.is_narrowed(&read) { read.source as usize } else { self.by_value.len() };
+        self.by_value.resize(self.by_value.len().max(start + left.len()), (value, INITIAL));
+        for (place, &version) in self.by_value[start..].iter_mut().zip(left) {
+            *place = (value, version);
+        }
+        self.reads[id] = Read { source: start as u32, candidates: left.len() as u32, ..read };
     }
 }
 

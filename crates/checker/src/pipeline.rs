@@ -14,6 +14,7 @@ use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
 use crate::refine::{self, Refined};
 use crate::restrict::restrict;
+use crate::saturate::{self, Round};
 use crate::schedule::{self, Scheduled};
 use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use history::{History, TxnId};
@@ -94,25 +95,66 @@ fn explain(
 ) -> Decision {
     // 3. What every explanation has.
     let known = Known::new(history, problem, level, options.clock_skew);
-    // 4. A first order.
+    // 4. Where many reads are ambiguous: what follows from it. It serves acceptance only, because a
+    //    contradiction found with its help does not show all that it rests on.
+    if saturate::is_worth_it(problem, &known) {
+        let started = Instant::now();
+        let saturated = saturated(history, problem, &known);
+        stats.record("saturate_ms", milliseconds(started));
+        if let Some((problem, known)) = saturated
+            && let decided @ (Decision::Possible(_) | Decision::Open(_)) =
+                search(history, &problem, &known, options, stats)
+        {
+            return decided;
+        }
+    }
+    search(history, problem, &known, options, stats)
+}
+
+/// A round that rules out a smaller share of the candidates is the last.
+const SATURATED: f64 = 0.25;
+
+/// The problem with fewer candidates and more edges; none if that shows a contradiction.
+fn saturated(history: &History, problem: &Problem, known: &Known) -> Option<(Problem, Known)> {
+    let (mut problem, mut known) = (problem.clone(), known.clone());
+    loop {
+        let Scheduled::Order { position, .. } = schedule::schedule(history, &problem, &known) else {
+            return None;
+        };
+        match saturate::saturate(&mut problem, &mut known, &position) {
+            Round::RuledOut { share } if share < SATURATED => return Some((problem, known)),
+            Round::RuledOut { .. } => {}
+            Round::Impossible => return None,
+        }
+    }
+}
+
+/// Schedules, then refines.
+fn search(
+    history: &History,
+    problem: &Problem,
+    known: &Known,
+    options: &Options,
+    stats: &mut Stats,
+) -> Decision {
+    // 5. A first order.
     let started = Instant::now();
-    let scheduled = schedule::schedule(history, problem, &known);
+    let scheduled = schedule::schedule(history, problem, known);
     stats.record("schedule_ms", milliseconds(started));
     let (position, suspects, readers) = match scheduled {
         Scheduled::Order { position, suspects, readers } => (position, suspects, readers),
         Scheduled::Stuck(stuck) => {
-            let cycle = core::known_cycle(problem, &known, &stuck);
+            let cycle = core::known_cycle(problem, known, &stuck);
             return Decision::Impossible(cycle.into_iter().map(|txn| problem.txns[txn as usize]).collect());
         }
     };
     stats.record("suspects", suspects.len() as f64);
     if suspects.is_empty() {
-        return Decision::Possible(witness(problem, &known, &position, &[]));
+        return Decision::Possible(witness(problem, known, &position, &[]));
     }
-    // 5. Replay, blame, refine.
+    // 6. Replay, blame, refine.
     let started = Instant::now();
-    let (refined, counters) =
-        refine::refine(problem, &known, &position, &suspects, &readers, &options.budget);
+    let (refined, counters) = refine::refine(problem, known, &position, &suspects, &readers, &options.budget);
     stats.record("refine_ms", milliseconds(started));
     stats.record("questions", counters.variables as f64);
     stats.record("decisions", counters.decisions as f64);
@@ -120,7 +162,7 @@ fn explain(
     stats.record("visited", counters.visited as f64);
     match refined {
         Refined::Explained { position, effective } => {
-            Decision::Possible(witness(problem, &known, &position, &effective))
+            Decision::Possible(witness(problem, known, &position, &effective))
         }
         Refined::Impossible(core) => {
             Decision::Impossible(core.into_iter().map(|txn| problem.txns[txn as usize]).collect())

@@ -81,10 +81,10 @@ struct Refiner<'a> {
     // Literals by what they stand for.
     before: FxHashMap<(u32, u32), Var>,
     misses: FxHashMap<(Txn, u32), Var>,
-    picks: FxHashMap<(u32, u32), Var>,
     effect: FxHashMap<Txn, Var>,
     effect_of: FxHashMap<Var, Txn>,
-    picking: FxHashMap<u32, Vec<u32>>,
+    /// What each ambiguous read that was asked about can have seen, and the variable that it did.
+    picks: FxHashMap<u32, Vec<(u32, Var)>>,
     /// The transactions that a tagged clause speaks of.
     about: Vec<Vec<Txn>>,
     // Work.
@@ -165,10 +165,9 @@ impl<'a> Refiner<'a> {
             reads_of_key,
             before: FxHashMap::default(),
             misses: FxHashMap::default(),
-            picks: FxHashMap::default(),
             effect: FxHashMap::default(),
             effect_of: FxHashMap::default(),
-            picking: FxHashMap::default(),
+            picks: FxHashMap::default(),
             about: Vec::new(),
             dirty: Vec::new(),
             is_dirty: vec![false; problem.keys()],
@@ -477,24 +476,16 @@ impl<'a> Refiner<'a> {
     }
 
     fn answer_ambiguous(&mut self, id: u32, read: &Read, found: u32) {
-        if !self.picking.contains_key(&id) {
-            self.ask_source(id, read);
-            return;
+        let Some(picks) = self.picks.get(&id) else { return self.ask_source(id, read) };
+        let picked = picks.iter().find(|(_, var)| self.solver.value(var.positive()) == Some(true));
+        match picked {
+            Some(&(source, var)) => self.blame_found(read, source, found, var.positive()),
+            None => {
+                let nearest = self.nearest_candidate(read, picks);
+                let nearest = nearest.expect("the clause over all candidates keeps one open");
+                self.decide(nearest.positive());
+            }
         }
-        let candidates = std::mem::take(self.picking.get_mut(&id).expect("it was asked before"));
-        let picked = candidates
-            .iter()
-            .copied()
-            .find(|&version| self.solver.value(self.picks[&(id, version)].positive()) == Some(true));
-        let choice = picked.or_else(|| self.nearest_candidate(id, read, &candidates));
-        self.picking.insert(id, candidates);
-        let Some(source) = choice else { unreachable!("the clause over all candidates keeps one open") };
-        let pick = self.picks[&(id, source)].positive();
-        if picked.is_none() {
-            self.decide(pick);
-            return;
-        }
-        self.blame_found(read, source, found, pick);
     }
 
     /// A picked source is hidden by what the read found.
@@ -522,42 +513,38 @@ impl<'a> Refiner<'a> {
 
     /// "Some candidate is what the read saw."
     fn ask_source(&mut self, id: u32, read: &Read) {
-        let candidates: Vec<u32> = self.problem.candidates(read).collect();
         let reader = self.known.nodes.begin(read.txn);
-        let mut lits = Vec::with_capacity(candidates.len() + 1);
+        let mut picks = Vec::new();
         let mut about = vec![read.txn];
-        for &version in &candidates {
+        let problem = self.problem;
+        for version in problem.candidates(read) {
             if version == INITIAL {
-                let var = self.solver.new_var(&[], &[]);
-                self.picks.insert((id, version), var);
-                lits.push(var.positive());
+                picks.push((version, self.solver.new_var(&[], &[])));
                 continue;
             }
-            let writer = self.problem.versions[version as usize].txn;
+            let writer = problem.versions[version as usize].txn;
             about.push(writer);
             let var = self.solver.new_var(&[(self.known.nodes.commit(writer), reader)], &[]);
-            self.picks.insert((id, version), var);
-            lits.push(var.positive());
+            picks.push((version, var));
             if let Some(not_effective) = self.unless_effective(writer) {
                 self.add_clause(&[var.negative(), !not_effective], &[read.txn, writer]);
             }
         }
+        let mut lits: Vec<Lit> = picks.iter().map(|(_, var)| var.positive()).collect();
         lits.extend(self.unless_effective(read.txn));
-        self.picking.insert(id, candidates);
+        self.picks.insert(id, picks);
         self.add_clause(&lits, &about);
     }
 
-    /// The open candidate that hides behind the fewest other versions.
-    fn nearest_candidate(&self, id: u32, read: &Read, candidates: &[u32]) -> Option<u32> {
+    /// The open candidate that is nearest in the order.
+    fn nearest_candidate(&self, read: &Read, picks: &[(u32, Var)]) -> Option<Var> {
         let place = self.begin_of(read.txn);
-        let open = candidates
-            .iter()
-            .copied()
-            .filter(|&version| self.solver.value(self.picks[&(id, version)].positive()).is_none());
-        open.min_by_key(|&version| match version {
+        let open = picks.iter().filter(|(_, var)| self.solver.value(var.positive()).is_none());
+        let nearest = open.min_by_key(|&&(version, _)| match version {
             INITIAL => (place, version),
             version => (self.commit_of(version).abs_diff(place), version),
-        })
+        });
+        nearest.map(|&(_, var)| var)
     }
 
     // ---- clauses and literals ----

@@ -220,17 +220,12 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// Version orders that are known from lists.
+    /// Orders that are known otherwise.
     fn index_chains(&mut self) {
-        if self.problem.chains.is_empty() {
+        let edges: Vec<(Txn, Txn)> = self.known.orders(self.problem).collect();
+        if edges.is_empty() {
             return;
         }
-        let writer = |version: u32| self.problem.versions[version as usize].txn;
-        let live = |txn: Txn| self.problem.standing[txn as usize] != Standing::Out;
-        let edges: Vec<(Txn, Txn)> = (self.problem.chains.iter())
-            .map(|&(first, second)| (writer(first), writer(second)))
-            .filter(|&(first, second)| live(first) && live(second))
-            .collect();
         self.chain_start = vec![0; self.problem.len() + 1];
         for &(first, second) in &edges {
             self.chain_start[first as usize + 1] += 1;
