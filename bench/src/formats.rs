@@ -54,7 +54,7 @@ fn read(path: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// The least CPU seconds of several runs.
-fn best(mut run: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<f64, Box<dyn Error>> {
+pub(crate) fn best(mut run: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<f64, Box<dyn Error>> {
     let mut least = f64::INFINITY;
     for _ in 0..REPEATS {
         let start = ProcessTime::now();

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p taipan-bench -- formats [TRANSACTIONS]
+//! cargo run --release -p taipan-bench -- peers [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- memory [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- generate [TRANSACTIONS]
 //! ```
@@ -11,6 +12,7 @@
 mod formats;
 mod generate;
 mod memory;
+mod peers;
 mod workloads;
 
 use std::error::Error;
@@ -25,9 +27,11 @@ fn main() -> ExitCode {
     };
     let result = match arguments[..] {
         ["formats"] => formats::run(200_000),
+        ["peers"] => peers::run(200_000),
         ["memory"] => memory::run(200_000),
         ["generate"] => generate::run(200_000),
         ["formats", transactions] => run(transactions, formats::run),
+        ["peers", transactions] => run(transactions, peers::run),
         ["memory", transactions] => run(transactions, memory::run),
         ["generate", transactions] => run(transactions, generate::run),
         ["convert", from, to] => memory::convert_and_measure(from.as_ref(), to.as_ref()),
@@ -42,4 +46,4 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str = "usage: taipan-bench formats|memory|generate [TRANSACTIONS]";
+const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate [TRANSACTIONS]";

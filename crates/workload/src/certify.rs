@@ -31,7 +31,7 @@ use crate::claims::{Change, Claims};
 use crate::keys::Key;
 use crate::plan::{Filter, Value};
 use crate::simulation::{Certification, Config, Strength};
-use crate::store::{Newer, Stamp, Store};
+use crate::store::{Stamp, Store};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -39,8 +39,6 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Certifier {
     rule: Rule,
-    /// Newest writes, kept where filters are certified.
-    recent: Option<VecDeque<(Stamp, Key)>>,
     conflicts: Conflicts,
 }
 
@@ -78,9 +76,7 @@ impl Certifier {
             (Strength::Serializable | Strength::Strict, Certification::CommitOrder) => Rule::CommitOrder,
             (Strength::Serializable | Strength::Strict, Certification::Conflicts) => Rule::Conflicts,
         };
-        let certifies_reads = matches!(rule, Rule::CommitOrder | Rule::Conflicts);
-        let recent = (certifies_reads && config.plan.workload.has_filters()).then(VecDeque::new);
-        Self { rule, recent, conflicts: Conflicts::default() }
+        Self { rule, conflicts: Conflicts::default() }
     }
 
     /// Whether a transaction that wants to commit now may.
@@ -99,18 +95,10 @@ impl Certifier {
         if self.rule == Rule::Conflicts {
             self.remember_reads(claims, store, now);
         }
-        if let Some(recent) = &mut self.recent {
-            recent.extend(claims.changes.iter().map(|(key, _)| (now, key)));
-        }
     }
 
     /// Forgets what no open transaction overlaps with.
     pub(crate) fn forget(&mut self, horizon: Stamp) {
-        if let Some(recent) = &mut self.recent {
-            while recent.front().is_some_and(|(committed, _)| *committed <= horizon) {
-                recent.pop_front();
-            }
-        }
         let conflicts = &mut self.conflicts;
         while conflicts.scanned.front().is_some_and(|scanned| scanned.at < horizon) {
             conflicts.scanned.pop_front();
@@ -124,13 +112,7 @@ impl Certifier {
         let keys = claims.reads.iter().copied();
         let in_ranges = claims.ranges.iter().flat_map(|&(from, to)| store.keys(from, to));
         let by_key = keys.chain(in_ranges).flat_map(move |key| store.newer(key, snapshot));
-        let filters = &claims.filters[..];
-        let recent = self.recent.iter().flatten().rev();
-        let by_filter = recent
-            .take_while(move |(committed, _)| !filters.is_empty() && *committed > snapshot)
-            .flat_map(move |(_, key)| store.newer(*key, snapshot))
-            .filter(move |newer| filters.iter().any(|filter| matters(filter, newer)));
-        by_key.chain(by_filter).map(|newer| newer.committed)
+        by_key.chain(store.missed_by(&claims.filters, snapshot))
     }
 
     /// Whether, with this commit, some transaction would be a pivot whose successor committed first.
@@ -192,10 +174,6 @@ fn is_first_committer(claims: &Claims, store: &Store) -> bool {
     let changed = claims.changes.iter().map(|(key, _)| key);
     let held = claims.held.iter().map(|(key, _)| *key);
     changed.chain(held).all(|key| store.last_write(key) <= claims.snapshot)
-}
-
-fn matters(filter: &Filter, newer: &Newer) -> bool {
-    filter.holds(newer.value) || filter.holds(newer.before)
 }
 
 fn contains((from, to): (Option<Key>, Option<Key>), key: Key) -> bool {

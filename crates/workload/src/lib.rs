@@ -26,6 +26,7 @@
 mod bugs;
 mod certify;
 mod claims;
+mod columns;
 mod executed;
 mod keys;
 mod plan;

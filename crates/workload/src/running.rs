@@ -21,6 +21,8 @@ pub(crate) struct Running {
     pub(crate) fate: Fate,
     pub(crate) claims: Claims,
     pub(crate) executed: Executed,
+    /// What the last filter found.
+    pub(crate) matched: Vec<(Key, Value)>,
 }
 
 impl Running {
@@ -147,39 +149,39 @@ impl Running {
     }
 
     fn collect_where(&mut self, store: &Store, filter: Filter) -> Piece {
-        self.claims.filters.push(filter);
         let start = self.executed.rows.len();
-        self.each_match(store, filter, |executed, key, value| executed.rows.push((key, value)));
+        self.match_rows(store, filter);
+        self.executed.rows.extend_from_slice(&self.matched);
         Piece { start: start as u32, len: (self.executed.rows.len() - start) as u32 }
     }
 
     fn change_where(&mut self, store: &Store, filter: Filter, set: Value) -> Piece {
-        self.claims.filters.push(filter);
         let start = self.executed.keys.len();
-        self.each_match(store, filter, |executed, key, _| executed.keys.push(key));
-        let keys = Piece { start: start as u32, len: (self.executed.keys.len() - start) as u32 };
-        for &key in keys.of(&self.executed.keys) {
+        self.match_rows(store, filter);
+        for &(key, _) in &self.matched {
+            self.executed.keys.push(key);
             self.claims.changes.push(key, Change::Put(set));
         }
-        keys
+        Piece { start: start as u32, len: (self.executed.keys.len() - start) as u32 }
     }
 
-    /// Everything the transaction sees that satisfies a filter. Only rows and numbers can.
-    fn each_match(
-        &mut self,
-        store: &Store,
-        filter: Filter,
-        mut found: impl FnMut(&mut Executed, Key, Value),
-    ) {
-        let Self { claims, executed, .. } = self;
-        store.each(claims.snapshot, |key, value| {
-            let value = match claims.changes.last_if_any(key) {
-                Some(Change::Put(own)) => own,
-                Some(Change::Append(_)) | None => value,
+    /// Everything the transaction sees that satisfies a filter, ascending by key, into `matched`. Only rows and
+    /// numbers can.
+    fn match_rows(&mut self, store: &Store, filter: Filter) {
+        let Self { claims, matched, .. } = self;
+        claims.filters.push(filter);
+        matched.clear();
+        store.matching(&filter, claims.snapshot, matched);
+        if !claims.changes.is_empty() {
+            let own = |key| match claims.changes.last(key) {
+                Some(Change::Put(value)) => Some(value),
+                Some(Change::Append(_)) | None => None,
             };
-            if filter.holds(value) {
-                found(executed, key, value);
-            }
-        });
+            matched.retain(|(key, _)| own(*key).is_none());
+            let changed = claims.changes.iter().filter_map(|(key, _)| Some((key, own(key)?)));
+            matched.extend(changed.filter(|(_, value)| filter.holds(*value)));
+        }
+        matched.sort_unstable_by_key(|(key, _)| *key);
+        matched.dedup_by_key(|(key, _)| *key);
     }
 }

@@ -278,8 +278,12 @@ impl Simulation {
             0 => config.plan.sessions,
             some => some.min(config.plan.sessions),
         };
+        let mut store = Store::new(config.plan.keys, config.plan.initial_rows());
+        if config.plan.workload.has_filters() {
+            store.index_columns(config.plan.column_size());
+        }
         Ok(Self {
-            store: Store::new(config.plan.keys, config.plan.initial_rows()),
+            store,
             random,
             clock: 0,
             stamp: Stamp(0),
@@ -423,6 +427,7 @@ impl Simulation {
                 fate: Fate::Commit,
                 claims: Claims::default(),
                 executed: Executed::new(),
+                matched: Vec::new(),
             });
             self.running.len() as u32 - 1
         });

@@ -8,12 +8,16 @@
 //! of it is the length of a prefix.
 //!
 //! **Cost.** A read walks over the versions newer than its snapshot, of which there are few; memory is
-//! bounded by the keys and the versions that open snapshots can see.
+//! bounded by the keys and the versions that open snapshots can see. Where transactions filter by column, an
+//! index finds the newest rows that satisfy a filter, and a log of the writes since the horizon those that a
+//! snapshot sees in an older version.
 
+use crate::columns::ColumnIndex;
 use crate::keys::Key;
-use crate::plan::{Piece, Value};
+use crate::plan::{Filter, Piece, Value};
 use crate::workloads::LIST_KEYS_MAX;
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// The database's logical time: every snapshot and every commit has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,15 +40,6 @@ struct Version {
     older: u32,
 }
 
-/// A version that a snapshot does not see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Newer {
-    pub(crate) committed: Stamp,
-    pub(crate) value: Value,
-    /// What it replaced.
-    pub(crate) before: Value,
-}
-
 const NONE: u32 = u32::MAX;
 const NEVER_WRITTEN: Version = Version { committed: Stamp(0), value: Value::Absent, older: NONE };
 
@@ -56,8 +51,47 @@ pub(crate) struct Store {
     pool: Vec<Version>,
     free: Vec<u32>,
     lists: FxHashMap<Key, Vec<i64>>,
+    filtered: Option<Filtered>,
     /// Snapshots below this are never asked for again.
     horizon: Stamp,
+}
+
+/// What filters need.
+#[derive(Debug)]
+struct Filtered {
+    columns: ColumnIndex,
+    /// Writes above the horizon, oldest first; one for each version.
+    recent: VecDeque<Written>,
+}
+
+/// A version, and what it replaced.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    committed: Stamp,
+    replaced: Stamp,
+    key: Key,
+    before: Value,
+    after: Value,
+}
+
+impl Filtered {
+    fn note(&mut self, key: Key, committed: Stamp, after: Value, newest: Version) {
+        self.columns.change(key, after);
+        if newest.committed == committed {
+            let same = |written: &&mut Written| written.key == key;
+            if let Some(written) = self.recent.iter_mut().rev().find(same) {
+                written.after = after;
+            }
+            return;
+        }
+        let (replaced, before) = (newest.committed, newest.value);
+        self.recent.push_back(Written { committed, replaced, key, before, after });
+    }
+
+    /// The versions since a snapshot, newest first.
+    fn since(&self, snapshot: Stamp) -> impl Iterator<Item = &Written> {
+        self.recent.iter().rev().take_while(move |written| written.committed > snapshot)
+    }
 }
 
 impl Store {
@@ -69,6 +103,13 @@ impl Store {
             *store.slot(key) = Version { value, ..NEVER_WRITTEN };
         }
         store
+    }
+
+    /// Prepares the store for filters on columns that mostly hold values below `column_size`.
+    pub(crate) fn index_columns(&mut self, column_size: u32) {
+        let mut columns = ColumnIndex::new(self.newest.len() as u32, column_size);
+        self.each(Stamp::LATEST, |key, value| columns.change(key, value));
+        self.filtered = Some(Filtered { columns, recent: VecDeque::new() });
     }
 
     fn slot(&mut self, key: Key) -> &mut Version {
@@ -111,17 +152,13 @@ impl Store {
         version.value
     }
 
-    /// The versions that are newer than the snapshot, newest first, each with the value before it.
-    pub(crate) fn newer(&self, key: Key, snapshot: Stamp) -> impl Iterator<Item = Newer> + '_ {
+    /// When the versions that are newer than the snapshot were committed, newest first.
+    pub(crate) fn newer(&self, key: Key, snapshot: Stamp) -> impl Iterator<Item = Stamp> + '_ {
         let mut version = self.newest(key);
         std::iter::from_fn(move || {
-            if version.committed <= snapshot {
-                return None;
-            }
-            let older = self.pool.get(version.older as usize).copied().unwrap_or(NEVER_WRITTEN);
-            let newer = Newer { committed: version.committed, value: version.value, before: older.value };
-            version = older;
-            Some(newer)
+            let committed = version.committed;
+            version = self.pool.get(version.older as usize).copied().unwrap_or(NEVER_WRITTEN);
+            (committed > snapshot).then_some(committed)
         })
     }
 
@@ -133,6 +170,9 @@ impl Store {
     /// Makes `value` the newest version.
     pub(crate) fn install(&mut self, key: Key, committed: Stamp, value: Value) {
         let before = self.newest(key);
+        if let Some(filtered) = &mut self.filtered {
+            filtered.note(key, committed, value, before);
+        }
         if before.committed == committed {
             // The second write of one transaction to a key: nobody sees the first.
             self.slot(key).value = value;
@@ -195,6 +235,11 @@ impl Store {
     /// Promises that no snapshot below `horizon` is asked for again.
     pub(crate) fn raise_horizon(&mut self, horizon: Stamp) {
         self.horizon = self.horizon.max(horizon);
+        if let Some(Filtered { recent, .. }) = &mut self.filtered {
+            while recent.front().is_some_and(|written| written.committed <= horizon) {
+                recent.pop_front();
+            }
+        }
     }
 
     /// Forgets the lists of keys below `first`, which nobody asks for again.
@@ -228,6 +273,45 @@ impl Store {
         }
     }
 
+    /// The commits since a snapshot, newest first, that changed what some filter finds.
+    pub(crate) fn missed_by<'a>(
+        &'a self,
+        filters: &'a [Filter],
+        snapshot: Stamp,
+    ) -> impl Iterator<Item = Stamp> + 'a {
+        let filtered = self.filtered.iter().filter(|_| !filters.is_empty());
+        let since = filtered.flat_map(move |filtered| filtered.since(snapshot));
+        let matters =
+            |written: &Written, filter: &Filter| filter.holds(written.before) || filter.holds(written.after);
+        since
+            .filter(move |written| filters.iter().any(|filter| matters(written, filter)))
+            .map(|written| written.committed)
+    }
+
+    /// Adds all rows that satisfy a filter in a snapshot, in any order.
+    pub(crate) fn matching(&self, filter: &Filter, snapshot: Stamp, found: &mut Vec<(Key, Value)>) {
+        let mut see = |key, value| {
+            if filter.holds(value) {
+                found.push((key, value));
+            }
+        };
+        let Some((filtered, near)) =
+            self.filtered.as_ref().and_then(|filtered| Some((filtered, filtered.columns.near(filter)?)))
+        else {
+            return self.each(snapshot, see);
+        };
+        for key in near {
+            let newest = self.newest(key);
+            if newest.committed <= snapshot {
+                see(key, newest.value);
+            }
+        }
+        // The first version after the snapshot replaced what the snapshot sees.
+        for written in filtered.since(snapshot).filter(|written| written.replaced <= snapshot) {
+            see(written.key, written.before);
+        }
+    }
+
     /// How many versions are kept beside the newest ones.
     #[cfg(test)]
     fn kept(&self) -> usize {
@@ -238,6 +322,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Column;
 
     #[test]
     fn a_snapshot_sees_what_was_committed_until_then() {
@@ -293,18 +378,68 @@ mod tests {
     }
 
     #[test]
-    fn newer_versions_come_with_what_they_replaced() {
+    fn newer_versions_come_newest_first() {
         let x = Key(0);
         let mut store = Store::new(1, [(x, Value::Int(1))].into_iter());
         store.install(x, Stamp(5), Value::Int(2));
         store.install(x, Stamp(7), Value::Absent);
-        let newer = |snapshot| {
-            let versions = store.newer(x, snapshot);
-            versions.map(|newer| (newer.committed.0, newer.before)).collect::<Vec<_>>()
-        };
-        assert_eq!(newer(Stamp(4)), [(7, Value::Int(2)), (5, Value::Int(1))]);
-        assert_eq!(newer(Stamp(5)), [(7, Value::Int(2))]);
+        let newer = |snapshot| store.newer(x, snapshot).collect::<Vec<_>>();
+        assert_eq!(newer(Stamp(4)), [Stamp(7), Stamp(5)]);
+        assert_eq!(newer(Stamp(5)), [Stamp(7)]);
         assert_eq!(newer(Stamp(7)), []);
+    }
+
+    /// A filter has missed a commit that made a row satisfy it, or no longer; a value that its own
+    /// transaction replaced counts for nothing.
+    #[test]
+    fn filters_know_what_they_missed() {
+        let row = |v1| Value::Row { v1, v2: 0 };
+        let mut store = Store::new(3, [(Key(0), row(10))].into_iter());
+        store.index_columns(100);
+        store.install(Key(0), Stamp(1), row(50));
+        store.install(Key(1), Stamp(2), row(50));
+        store.install(Key(2), Stamp(3), row(10));
+        store.install(Key(2), Stamp(3), row(60));
+        store.install(Key(1), Stamp(4), row(11));
+        let filters = [Filter { column: Column::V1, low: 10, high: 20 }];
+        let missed = |snapshot| store.missed_by(&filters, snapshot).collect::<Vec<_>>();
+        assert_eq!(missed(Stamp(0)), [Stamp(4), Stamp(1)]);
+        assert_eq!(missed(Stamp(1)), [Stamp(4)]);
+        assert_eq!(missed(Stamp(4)), []);
+        assert_eq!(store.missed_by(&[], Stamp(0)).count(), 0);
+    }
+
+    /// Against a walk over all keys, at every snapshot above the horizon.
+    #[test]
+    fn filters_find_what_a_walk_finds() {
+        let mut random = crate::random::Random::stream(5, 5);
+        let mut row = || Value::Row { v1: random.below(100) as i32, v2: random.below(100) as i32 };
+        let initial: Vec<(Key, Value)> = (0..10).map(|key| (Key(key), row())).collect();
+        let mut store = Store::new(20, initial.into_iter());
+        store.index_columns(100);
+        for stamp in 1..=400u64 {
+            for key in [stamp * 7 % 23, stamp * 5 % 11] {
+                let value = if stamp % 9 == 0 { Value::Absent } else { row() };
+                store.install(Key(key as u32), Stamp(stamp), value);
+            }
+            let horizon = stamp.saturating_sub(15);
+            store.raise_horizon(Stamp(horizon));
+            for snapshot in (horizon..=stamp).map(Stamp).chain([Stamp::LATEST]) {
+                let low = (stamp % 80) as i64;
+                for column in [Column::V1, Column::V2, Column::Value] {
+                    let filter = Filter { column, low, high: low + 25 };
+                    let (mut found, mut all) = (Vec::new(), Vec::new());
+                    store.matching(&filter, snapshot, &mut found);
+                    store.each(snapshot, |key, value| {
+                        if filter.holds(value) {
+                            all.push((key, value));
+                        }
+                    });
+                    found.sort_by_key(|(key, _)| *key);
+                    assert_eq!(found, all, "{stamp} {snapshot:?} {filter:?}");
+                }
+            }
+        }
     }
 
     #[test]

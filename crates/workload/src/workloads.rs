@@ -105,9 +105,15 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "predicate",
-        about: "BlindW-Pred: predicate reads and predicate writes over rows (k, v1, v2)",
+        about: "predicate reads and predicate writes over rows (k, v1, v2), up to 20 rows each",
         workload: Workload::Predicate,
         change: |_| {},
+    },
+    Named {
+        name: "blind-writes-pred",
+        about: "BlindW-Pred: the same, up to 1000 rows each",
+        workload: Workload::Predicate,
+        change: |settings| (settings.hits_max, settings.refresh) = (1000, 8),
     },
     Named {
         name: "everything",
@@ -227,7 +233,7 @@ impl Workload {
                 Settings { duplicate_keys: 1.0, populated: 0.5, ..usual }
             }
             Self::RandomRmwRange => Settings { keys: 1000, populated: 0.5, ..usual },
-            Self::Predicate => Settings { ops: 1, populated: 1.0, ..usual },
+            Self::Predicate => Settings { ops: 1, hits_max: 20, refresh: 2, populated: 1.0, ..usual },
             Self::Everything => {
                 Settings { keys: 1000, ops: 4, hits_max: 20, range_max: 20, populated: 0.5, ..usual }
             }
@@ -411,7 +417,8 @@ impl SessionPlan {
     /// A transaction of predicate reads, or one of predicate writes. Predicate writes make all rows they hit
     /// equal, and equal rows stay together for ever; so each brings along plain writes that give single rows
     /// new columns. With filters of a share w of the columns on average, r plain writes to one predicate
-    /// write keep about (1 + r) / w groups of equal rows apart: 180 by default.
+    /// write keep about (1 + r) / w groups of equal rows apart: 3000 by default, 180 where filters hit up to a
+    /// tenth of the rows and r is 8.
     fn predicate(&mut self, steps: &mut Vec<Step>) {
         let reads = self.is_read();
         for _ in 0..self.settings.ops {
