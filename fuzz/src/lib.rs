@@ -1,8 +1,10 @@
 //! What every fuzz target does: read whatever comes as one format, strictly and leniently, and if it is a history,
-//! walk it, write it and read it again. Nothing of that may panic.
+//! walk it, write it and read it again. Nothing of that may panic. What was found is kept in
+//! `crates/history/tests/data/fuzz` and read by the tests.
 //!
 //! ```text
 //! cargo +nightly fuzz run elle-edn fuzz/corpus/elle-edn crates/history/tests/data -- -max_total_time=180
+//! cargo +nightly fuzz run binary fuzz/corpus/binary fuzz/seeds/binary -- -max_total_time=180
 //! ```
 
 use history::formats::{Format, Loaded, ReadOptions, read_bytes, read_path, write_path, write_stream};
@@ -34,6 +36,21 @@ pub fn bytes(name: &str, bytes: &[u8]) {
             assert_eq!(again.history.len(), history.len());
         }
     }
+}
+
+/// A binary history whose checksums fit, so that what they protect is looked at too.
+pub fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let mut at = 16;
+    while let Some(len) = bytes.get(at + 8..at + 16) {
+        let len = u64::from_le_bytes(len.try_into().expect("eight bytes"));
+        let end = usize::try_from(len).ok().and_then(|len| (at + 24).checked_add(len));
+        let Some((end, payload)) = end.and_then(|end| Some((end, bytes.get(at + 24..end)?))) else { break };
+        let checksum = xxhash_rust::xxh3::xxh3_64(payload).to_le_bytes();
+        bytes[at + 16..at + 24].copy_from_slice(&checksum);
+        at = end;
+    }
+    bytes
 }
 
 /// A format that is a directory: the bytes are one of two files.

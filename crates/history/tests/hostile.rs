@@ -254,3 +254,26 @@ fn cobra() {
 fn viper() {
     survives_as_directory(Format::Viper, &["viper/J0.log", "viper/J1.log"], "J1.log");
 }
+
+/// What fuzzing found, kept: `tests/data/fuzz/FORMAT/WHAT`, each read as its format and as any.
+#[test]
+fn what_fuzzing_found() {
+    let mut count = 0;
+    for folder in std::fs::read_dir(data().join("fuzz")).unwrap().map(Result::unwrap) {
+        let format = Format::from_name(folder.file_name().to_str().unwrap());
+        for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+            let bytes = std::fs::read(file.path()).unwrap();
+            for format in [None, Some(format.expect("folders are named after formats"))] {
+                for lenient in [false, true] {
+                    let options = ReadOptions { format, lenient, ..ReadOptions::default() };
+                    match read_bytes("found", &bytes, &options) {
+                        Ok(loaded) => walk(&loaded.history),
+                        Err(error) => assert!(!error.to_string().is_empty()),
+                    }
+                }
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 0);
+}

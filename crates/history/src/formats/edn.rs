@@ -245,11 +245,11 @@ impl<'a> Edn<'a> {
         while let Some(digit) =
             self.bytes.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10)
         {
-            value = value * 10 + i64::from(digit);
-            at += 1;
-            if at - self.at > 18 {
+            if at - self.at == 18 {
                 return None;
             }
+            value = value * 10 + i64::from(digit);
+            at += 1;
         }
         let ends = matches!(
             self.bytes.get(at),

@@ -73,11 +73,14 @@ pub(super) struct Stream<'a> {
     buffer: Vec<u8>,
     taken: usize,
     at_end: bool,
+    /// How much is read next: little at first, for most files are small.
+    block_len: usize,
     pub(super) compression: Compression,
 }
 
-/// How much is read at once.
-const BLOCK_LEN: usize = 256 * 1024;
+/// How much is read at once, at first and at most.
+const BLOCK_LEN_MIN: usize = 16 * 1024;
+const BLOCK_LEN_MAX: usize = 256 * 1024;
 
 impl<'a> Stream<'a> {
     /// A stream over a reader; compression is seen from its first bytes and undone.
@@ -95,7 +98,7 @@ impl<'a> Stream<'a> {
     }
 
     fn over(reader: Box<dyn Read + 'a>, compression: Compression) -> Self {
-        Self { reader, buffer: Vec::new(), taken: 0, at_end: false, compression }
+        Self { reader, buffer: Vec::new(), taken: 0, at_end: false, block_len: BLOCK_LEN_MIN, compression }
     }
 
     /// The bytes that wait.
@@ -118,7 +121,8 @@ impl<'a> Stream<'a> {
         self.buffer.drain(..self.taken);
         self.taken = 0;
         let start = self.buffer.len();
-        self.buffer.resize(start + BLOCK_LEN, 0);
+        self.buffer.resize(start + self.block_len, 0);
+        self.block_len = (self.block_len * 2).min(BLOCK_LEN_MAX);
         let mut filled = start;
         let result = loop {
             match self.reader.read(&mut self.buffer[filled..]) {
