@@ -15,7 +15,8 @@ use crate::observe::{Contradiction, Problem, Standing, Txn};
 use crate::pipeline::{Decision, decide};
 use crate::restrict::{Part, restrict};
 use crate::verdict::{Anomaly, Edge, Evidence, Options, Reason, Stats};
-use history::{History, Id, OpId, Operation, Status, TxnId, ValueId};
+use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 
 /// The transactions that a contradiction without an order speaks of.
@@ -207,16 +208,75 @@ impl Back<'_> {
     }
 }
 
+/// Up to here a core that does not stand by itself is looked for in the whole history.
+const SEARCHED_WHOLE_MAX: usize = 4096;
+
+/// A set of transactions together with those that can have caused what they saw: whoever wrote a value or an element
+/// that one of them returned, and for lists the longest one read, which shows the order of all others. `None` if
+/// there is nobody to add.
+fn grown(history: &History, txns: &[TxnId]) -> Option<Vec<TxnId>> {
+    let mut returned: FxHashSet<(KeyId, ValueId)> = FxHashSet::default();
+    let mut listed: FxHashMap<KeyId, (usize, Option<TxnId>)> = FxHashMap::default();
+    for (_, operation) in txns.iter().flat_map(|&txn| history.transaction(txn).ops()) {
+        match operation {
+            Operation::Read { key, value, .. } if value.is_known() => {
+                returned.insert((key, value));
+                returned.extend(history.values_of(value).iter().map(|&element| (key, element)));
+                listed.entry(key).or_default();
+            }
+            Operation::Append { key, .. } => drop(listed.entry(key).or_default()),
+            _ => {}
+        }
+    }
+    let mut larger = txns.to_vec();
+    for transaction in history.transactions().filter(|it| it.status() != Status::Aborted) {
+        let mut is_writer = false;
+        for (_, operation) in transaction.ops() {
+            match operation {
+                Operation::Write { key, value } | Operation::Append { key, value } => {
+                    is_writer |= returned.contains(&(key, value));
+                }
+                Operation::Delete { key } => is_writer |= returned.contains(&(key, ValueId::ABSENT)),
+                Operation::Read { key, value, .. } if value.is_known() => {
+                    let len = history.values_of(value).len();
+                    if let Some(longest) = listed.get_mut(&key)
+                        && len > longest.0
+                    {
+                        *longest = (len, Some(transaction.id()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if is_writer {
+            larger.push(transaction.id());
+        }
+    }
+    larger.extend(listed.into_values().filter_map(|(_, reader)| reader));
+    larger.sort_unstable();
+    larger.dedup();
+    if larger.len() > txns.len() {
+        return Some(larger);
+    }
+    let effective = history.transactions().filter(|it| it.status() != Status::Aborted);
+    let all: Vec<TxnId> = effective.map(|it| it.id()).collect();
+    (all.len() > larger.len() && all.len() <= SEARCHED_WHOLE_MAX).then_some(all)
+}
+
 fn impossible(history: &History, level: Level, options: &Options) -> bool {
     matches!(decide(history, level, options, &mut Stats::default()), Decision::Impossible(_))
 }
 
 fn shrink(whole: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Part {
-    // The first part is cut from the whole once; all further ones are cut from it.
+    // The first part is cut from the whole; all further ones are cut from it.
     let mut part = restrict(whole, &start);
-    if !impossible(&part.history, level, options) {
-        // The part says less than the proof needed; the proof's own set stands.
-        return part;
+    while !impossible(&part.history, level, options) {
+        // The part says less than the proof needed: whoever else its results speak of is missing.
+        let Some(larger) = grown(whole, &part.txns) else { return part };
+        if options.budget.exhausted().is_some() {
+            return part;
+        }
+        part = restrict(whole, &larger);
     }
     let mut piece = part.txns.len().div_ceil(2);
     loop {

@@ -6,9 +6,11 @@
 //! * [`Options`] — how: strategy, budget, policies.
 //! * [`Verdict`] — the answer: [`Verdict::Accepted`] with a witness, [`Verdict::Violated`] with
 //!   evidence, or [`Verdict::Undecided`] with the reason. A violation is never an error.
+//! * [`certify::Certificate`] — the answer in a form that separate code can re-check.
 //!
 //! This crate does not print, read files or know a database by name.
 
+pub mod certify;
 mod constrain;
 mod core;
 mod explain;

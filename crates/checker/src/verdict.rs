@@ -1,6 +1,7 @@
 //! What goes into a check and what comes out: options, verdict, evidence.
 
 use history::{History, KeyId, OpId, TxnId};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -240,6 +241,18 @@ pub enum Undecided {
     Cancelled,
     /// The history is beyond what this checker decides; the sentence says why.
     Unsupported(String),
+}
+
+/// As a sentence without a full stop.
+impl fmt::Display for Undecided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => f.write_str("the time is up"),
+            Self::Memory => f.write_str("the memory is used up"),
+            Self::Cancelled => f.write_str("the check was cancelled"),
+            Self::Unsupported(why) => f.write_str(why),
+        }
+    }
 }
 
 /// Counters and times, by name.

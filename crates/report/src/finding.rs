@@ -1,7 +1,7 @@
 //! The data form of an explanation: everything a rendering needs, and nothing of the history it came from.
 
 use crate::{argue, phrase};
-use checker::{Anomaly, Evidence, Undecided, Verdict};
+use checker::{Anomaly, Evidence, Verdict};
 use history::{History, Transaction, TxnId};
 use serde::Serialize;
 
@@ -133,7 +133,7 @@ impl Finding {
         let blank = Self::undecided(file, level, String::new(), Size::of(history), cost);
         match verdict {
             Verdict::Accepted(_) => Self { verdict: verdict.name(), reason: None, ..blank },
-            Verdict::Undecided(why) => Self { reason: Some(sentence(why)), ..blank },
+            Verdict::Undecided(why) => Self { reason: Some(why.to_string()), ..blank },
             Verdict::Violated(evidence) => Self {
                 verdict: verdict.name(),
                 reason: None,
@@ -203,15 +203,5 @@ impl Member {
             ctx: transaction.ctx().map(str::to_owned),
             operations: transaction.ops().map(|(_, deed)| phrase::operation(history, deed)).collect(),
         }
-    }
-}
-
-/// Why there is no answer, as a sentence without a full stop.
-fn sentence(why: &Undecided) -> String {
-    match why {
-        Undecided::Timeout => "the time is up".to_owned(),
-        Undecided::Memory => "the memory is used up".to_owned(),
-        Undecided::Cancelled => "the check was cancelled".to_owned(),
-        Undecided::Unsupported(why) => why.clone(),
     }
 }

@@ -4,7 +4,8 @@ use crate::exit::Exit;
 use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags};
 use crate::input;
 use crate::limits::{self, Limits};
-use checker::{Level, Options, Verdict};
+use checker::certify::Certificate;
+use checker::{Budget, Level, Options, Verdict};
 use history::formats::Loaded;
 use history::{History, Status};
 use report::{Cost, Finding};
@@ -33,6 +34,7 @@ pub(crate) struct Opened {
 
 /// A verdict, with what is told of it.
 pub(crate) struct Checked {
+    level: Level,
     pub(crate) verdict: Verdict,
     pub(crate) finding: Finding,
 }
@@ -90,12 +92,7 @@ impl<'f> Checking<'f> {
         let started = Instant::now();
         let since = started.checked_sub(opened.read_time).unwrap_or(started);
         let guard = self.limits.guard(since);
-        let options = Options {
-            budget: guard.budget(),
-            ryow: self.policy.ryow.into(),
-            clock_skew: self.policy.clock_skew,
-            threads: self.threads,
-        };
+        let options = self.options(guard.budget());
         let outcome = guarded(&opened.name, || checker::check(&opened.history, level, &options))?;
         let verdict = outcome.verdict;
         let cost = Cost {
@@ -104,7 +101,22 @@ impl<'f> Checking<'f> {
             peak_rss_bytes: limits::peak_bytes(),
         };
         let finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost);
-        Ok(Checked { verdict, finding })
+        Ok(Checked { level, verdict, finding })
+    }
+
+    fn options(&self, budget: Budget) -> Options {
+        Options {
+            budget,
+            ryow: self.policy.ryow.into(),
+            clock_skew: self.policy.clock_skew,
+            threads: self.threads,
+        }
+    }
+
+    /// Why a history was found to be what it was found to be.
+    pub(crate) fn certificate(&self, opened: &Opened, checked: &Checked) -> Certificate<'static> {
+        let options = self.options(Budget::unlimited());
+        Certificate::new(&opened.name, &opened.history, checked.level, &options, &checked.verdict)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod certify;
 mod check;
 mod convert;
 mod demo;
@@ -17,6 +18,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
     match command {
         Command::Check(flags) => check::run(&flags, console),
         Command::Explain(flags) => explain::run(&flags, console),
+        Command::Certify(flags) => certify::run(&flags, console),
         Command::Demo(_) => demo::run(console),
         Command::Run(flags) => run::run(&flags, console),
         Command::Convert(flags) => convert::run(&flags, console),

@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Demo(DemoFlags),
     Check(CheckFlags),
     Explain(ExplainFlags),
+    Certify(CertifyFlags),
     Run(RunFlags),
     Convert(ConvertFlags),
     Stats(StatsFlags),
@@ -121,6 +122,7 @@ Examples:
   taipan check --all-levels history.jsonl         the strongest that hold, the weakest that are violated
   taipan check --output json logs/*.jsonl | jq .  one object for every file and level
   taipan check --timeout 60 --max-memory 4G big.tph
+  taipan check --certificate proof.jsonl h.jsonl  to be re-checked with `taipan certify h.jsonl proof.jsonl`
   zstdcat h.jsonl.zst | taipan check -")]
 pub(crate) struct CheckFlags {
     /// Histories
@@ -141,6 +143,10 @@ pub(crate) struct CheckFlags {
     /// Also write one self-contained page
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+
+    /// Also write down why: for every file and level a line that `taipan certify` re-checks
+    #[arg(long, value_name = "FILE")]
+    pub(crate) certificate: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) reading: ReadingFlags,
@@ -181,6 +187,43 @@ pub(crate) struct ExplainFlags {
 
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
+}
+
+/// Re-check a verdict's certificate with independent code
+///
+/// CERT is what `taipan check --certificate CERT FILE` wrote. A witness order is replayed against the history, a core
+/// is tried in all orders; neither the graph nor the solver that found the verdict has a part in it. Lines about other
+/// histories are passed over, and said to be.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status:
+  0  every claim about FILE is certified
+  1  at least one is refused: its evidence does not hold, or the certificate is about another history
+  2  none is refused, at least one is beyond the certifier
+  3  usage or input error, also a line that is no certificate
+
+Examples:
+  taipan check --level SER,SI --certificate proof.jsonl history.jsonl
+  taipan certify history.jsonl proof.jsonl")]
+pub(crate) struct CertifyFlags {
+    /// The history
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// The certificate
+    #[arg(value_name = "CERT")]
+    pub(crate) certificate: PathBuf,
+
+    /// How to print
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: ListOutput,
+
+    /// Leave a core not certified after this many seconds
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingFlags,
 }
 
 /// Which levels.

@@ -95,6 +95,29 @@ fn the_checker_knows_no_renderer_generator_or_database() {
 }
 
 #[test]
+fn the_certifier_shares_nothing_with_the_search() {
+    let allowed = ["oracle", "levels", "verdict", "certify"];
+    let checker = Source::all().into_iter().filter_map(|source| {
+        let module = source.path.strip_prefix("crates/checker/src/")?.split(['/', '.']).next()?.to_owned();
+        Some(module)
+    });
+    let search: BTreeSet<String> =
+        checker.filter(|module| module != "lib" && !allowed.contains(&module.as_str())).collect();
+    assert!(search.contains("pipeline"), "the search is somewhere else now: {search:?}");
+    let broken = lines(
+        |name| name == "checker",
+        |source, line| {
+            source.path.starts_with("crates/checker/src/certify")
+                && (line.contains("solver::")
+                    || search.iter().any(|module| line.contains(&format!("crate::{module}")))
+                    || line.contains("crate::check(")
+                    || line.contains("crate::{check"))
+        },
+    );
+    expect_none("a certifier that uses the search would repeat its mistakes", broken);
+}
+
+#[test]
 fn only_the_command_line_prints_and_exits() {
     let calls =
         ["println!(", "eprintln!(", "print!(", "eprint!(", "process::exit(", "io::stdout(", "io::stderr("];

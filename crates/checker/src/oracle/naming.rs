@@ -23,6 +23,8 @@ pub(super) fn evidence(
     let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted);
     let all: Vec<TxnId> = effective.map(|txn| txn.id()).collect();
     let (name, transactions) = match bad_read(history, level, options) {
+        // That a write was overwritten is seen at its writer, not at the reader.
+        Some((name @ "G1b", _)) => (name.to_owned(), all),
         Some((name, txn)) => (name.to_owned(), vec![txn]),
         None => (simplest_cycle(level, rejects), all),
     };
@@ -90,7 +92,7 @@ fn bad_read(history: &History, level: Level, options: &Options) -> Option<(&'sta
     for txn in history.transactions().filter(Transaction::is_committed) {
         let mut own = OwnWrites::default();
         for (_, operation) in txn.ops() {
-            for row in rows_read(&operation) {
+            for row in rows_read(history, &operation) {
                 let seen = Content::of(history.values(), row.value);
                 let name = judge(history, level, options, &own, row.key, &seen);
                 if let Some(name) = name {
@@ -126,14 +128,17 @@ fn judge(
     }
 }
 
-/// The keys and values that an operation certainly saw.
-fn rows_read(operation: &Operation<'_>) -> Vec<Row> {
+/// The keys and values that an operation certainly saw. A query's row that holds nothing says only that the
+/// key does not satisfy it.
+fn rows_read(history: &History, operation: &Operation<'_>) -> Vec<Row> {
     let known = |row: &Row| row.value.is_known();
+    let there = |row: &Row| known(row) && Content::of(history.values(), row.value).is_present();
     match *operation {
         Operation::Read { key, value, .. } => [Row { key, value }].into_iter().filter(known).collect(),
-        Operation::Scan { rows: Some(rows), .. }
-        | Operation::Iterate { rows: Some(rows), .. }
-        | Operation::Query { rows: Some(rows), .. } => rows.iter().copied().filter(known).collect(),
+        Operation::Scan { rows: Some(rows), .. } | Operation::Iterate { rows: Some(rows), .. } => {
+            rows.iter().copied().filter(known).collect()
+        }
+        Operation::Query { rows: Some(rows), .. } => rows.iter().copied().filter(there).collect(),
         _ => Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! `taipan check`: every file at every level asked for.
 
+use crate::certificates::Certificates;
 use crate::checking::{Checked, Checking, Opened};
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
@@ -11,15 +12,20 @@ use std::path::Path;
 pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let mut sink = Sink::new(flags.output, flags.report.clone());
+    let mut certificates = flags.certificate.as_deref().map(Certificates::create).transpose()?;
     let mut exit = Exit::Accepted;
     {
         let progress = console.progress(flags.files.len() as u64);
         for file in &flags.files {
-            exit = exit.and(check_file(flags, &checking, file, &mut sink, console, &progress)?);
+            let proofs = certificates.as_mut();
+            exit = exit.and(check_file(flags, &checking, file, &mut sink, proofs, console, &progress)?);
             progress.step();
         }
     }
     sink.finish(console)?;
+    if let Some(certificates) = certificates {
+        certificates.finish()?;
+    }
     Ok(exit)
 }
 
@@ -28,6 +34,7 @@ fn check_file(
     checking: &Checking<'_>,
     file: &Path,
     sink: &mut Sink,
+    mut certificates: Option<&mut Certificates>,
     console: &mut Console,
     progress: &Progress,
 ) -> Outcome {
@@ -64,6 +71,9 @@ fn check_file(
         exit = exit.and(match result {
             Ok(checked) => {
                 let exit = checked.exit();
+                if let Some(certificates) = &mut certificates {
+                    certificates.write(&checking.certificate(&opened, &checked))?;
+                }
                 sink.finding(checked.finding, console, progress)?;
                 exit
             }

@@ -1,0 +1,293 @@
+//! Certificates: a verdict with its evidence, and a second opinion on it.
+//!
+//! **What.** A [`Certificate`] says what was found of a history at a level, and why: for an accepted history the
+//! witness order, for a violated one the core. [`certify`] re-checks it against the history. It shares no code with
+//! what made the verdict — no graph, no solver, no pipeline — so that a mistake would have to be made twice.
+//!
+//! **Invariant.** [`Ruling::Certified`] means that the claim is true of the history given, whatever made the
+//! certificate and whatever happened to it since.
+//!
+//! **Steps.**
+//! 1. The fingerprint (`fingerprint`) says whether the certificate is about this history at all.
+//! 2. Accepted: one replay of the witness (`replay`) gives every recorded result, in an order that the level allows.
+//! 3. Violated: the core is cut out of the history (`part`) such that it has an explanation if the whole has one,
+//!    and the exhaustive [`oracle`](mod@crate::oracle) tries all orders of it and finds none.
+//!
+//! **Cost.** A witness: one visit an operation, and a sort by time where real time counts. A core: exponential in its
+//! size; what is too large is answered with [`Ruling::Beyond`], never guessed.
+//!
+//! **Source.** The separation of search and check is that of proof-producing SAT solvers; see the format in the book's
+//! chapter on certificates.
+
+mod content;
+mod doom;
+mod fingerprint;
+mod format;
+mod part;
+mod ranges;
+mod refusal;
+mod replay;
+mod steps;
+
+pub use fingerprint::Fingerprint;
+pub use format::Malformed;
+pub use refusal::Refusal;
+
+use crate::oracle::{TooLarge, oracle};
+use crate::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict};
+use history::{History, Id, TxnId};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// A claim about a history, with its evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate<'a> {
+    /// The file that was checked, as it was named then. Says nothing about the claim.
+    pub file: Cow<'a, str>,
+    /// The history it is about.
+    pub fingerprint: Fingerprint,
+    /// The level.
+    pub level: Level,
+    /// The policy on reads of own writes.
+    pub ryow: Ryow,
+    /// How far clients' clocks may differ.
+    pub clock_skew: i64,
+    /// What is claimed.
+    pub claim: Claim<'a>,
+}
+
+/// What a certificate claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim<'a> {
+    /// The history is possible.
+    Accepted {
+        /// The witness. At a serial level every transaction that took effect once; at snapshot isolation twice: its
+        /// first mention is its begin, its second its commit.
+        order: Vec<Mention<'a>>,
+    },
+    /// The history is not possible.
+    Violated {
+        /// Transactions that already have no explanation.
+        core: Vec<Mention<'a>>,
+        /// The argument, for people. The claim does not rest on it.
+        edges: Vec<Step<'a>>,
+    },
+    /// Nothing.
+    Undecided {
+        /// Why.
+        reason: Cow<'a, str>,
+    },
+}
+
+impl Claim<'_> {
+    /// `accepted`, `violated` or `undecided`.
+    pub fn verdict(&self) -> &'static str {
+        match self {
+            Self::Accepted { .. } => "accepted",
+            Self::Violated { .. } => "violated",
+            Self::Undecided { .. } => "undecided",
+        }
+    }
+}
+
+/// A transaction as a certificate mentions it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Mention<'a> {
+    /// By its name.
+    Name(Cow<'a, str>),
+    /// By its place in the file, from 0, where several have one name (`1` and `"1"`, say).
+    Place(u64),
+}
+
+/// One edge of the argument of a violation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step<'a> {
+    /// The earlier transaction; `None` stands for the initial state.
+    #[serde(borrow)]
+    pub from: Option<Mention<'a>>,
+    /// The later one.
+    #[serde(borrow)]
+    pub to: Mention<'a>,
+    /// The kind of dependency: `ww`, `wr`, `rw`, `so`, `rt`, `ts`.
+    #[serde(borrow)]
+    pub edge: Cow<'a, str>,
+    /// The key it is about, where it is about one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Cow<'a, str>>,
+}
+
+impl Certificate<'static> {
+    /// The certificate of a verdict on a history.
+    pub fn new(file: &str, history: &History, level: Level, options: &Options, verdict: &Verdict) -> Self {
+        let names = Names::of(history);
+        let claim = match verdict {
+            Verdict::Accepted(witness) => {
+                let mention = |event: &Event| match *event {
+                    Event::Whole(txn) | Event::Begin(txn) | Event::Commit(txn) => names.mention(txn),
+                };
+                Claim::Accepted { order: witness.order.iter().map(mention).collect() }
+            }
+            Verdict::Violated(evidence) => Claim::Violated {
+                core: evidence.transactions.iter().map(|&txn| names.mention(txn)).collect(),
+                edges: evidence.edges.iter().map(|edge| Step::of(&names, edge)).collect(),
+            },
+            Verdict::Undecided(why) => Claim::Undecided { reason: why.to_string().into() },
+        };
+        Self {
+            file: file.to_owned().into(),
+            fingerprint: Fingerprint::of(history),
+            level,
+            ryow: options.ryow,
+            clock_skew: options.clock_skew,
+            claim,
+        }
+    }
+}
+
+impl Step<'static> {
+    fn of(names: &Names<'_>, edge: &Edge) -> Self {
+        let key = edge.key.map(|key| names.history.keys().get(key).to_string().into());
+        Self {
+            from: edge.from.map(|txn| names.mention(txn)),
+            to: names.mention(edge.to),
+            edge: edge.kind.name().into(),
+            key,
+        }
+    }
+}
+
+/// What becomes of a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// What it claims is true.
+    Certified,
+    /// It proves nothing: it is about another history, or its evidence does not hold.
+    Refused(Refusal),
+    /// It may well be true; the sentence says why it is not certified.
+    Beyond(String),
+}
+
+/// Re-checks a certificate against a history.
+pub fn certify(history: &History, certificate: &Certificate<'_>, budget: &Budget) -> Ruling {
+    match examine(history, certificate, budget) {
+        Ok(()) => Ruling::Certified,
+        Err(Objection::Refused(refusal)) => Ruling::Refused(refusal),
+        Err(Objection::Beyond(why)) => Ruling::Beyond(why),
+    }
+}
+
+/// Why a certificate is not certified.
+enum Objection {
+    Refused(Refusal),
+    Beyond(String),
+}
+
+impl From<Refusal> for Objection {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+fn examine(history: &History, certificate: &Certificate<'_>, budget: &Budget) -> Result<(), Objection> {
+    let Certificate { fingerprint, level, ryow, clock_skew, ref claim, .. } = *certificate;
+    let found = Fingerprint::of(history);
+    if found != fingerprint {
+        return Err(Refusal::OtherHistory { claimed: fingerprint, found }.into());
+    }
+    if !matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation) {
+        return Err(Objection::Beyond(format!("there is no certifier for {level}")));
+    }
+    let names = Names::of(history);
+    match claim {
+        Claim::Accepted { order } => {
+            let order = names.resolve_all(order)?;
+            Ok(replay::replay(history, level, ryow, clock_skew, &order)?)
+        }
+        Claim::Violated { core, edges } => {
+            let core = names.resolve_all(core)?;
+            for (place, step) in edges.iter().enumerate() {
+                steps::examine(&names, step, clock_skew).map_err(|why| why.at(place))?;
+            }
+            let options = Options { ryow, clock_skew, budget: budget.clone(), ..Options::default() };
+            impossible(history, level, &options, &core)
+        }
+        Claim::Undecided { reason } => Err(Objection::Beyond(format!("nothing is claimed: {reason}"))),
+    }
+}
+
+/// Whether the core has no explanation at all.
+fn impossible(history: &History, level: Level, options: &Options, core: &[TxnId]) -> Result<(), Objection> {
+    let part = part::part(history, core, options.ryow);
+    match oracle(&part.history, level, options) {
+        Ok(Verdict::Violated(_)) => Ok(()),
+        Ok(Verdict::Accepted(witness)) => {
+            let name = |txn: TxnId| history.transaction(part.txns[txn.index()]).name().to_string();
+            let order = witness.order.into_iter().map(|event| match event {
+                Event::Whole(txn) => name(txn),
+                Event::Begin(txn) => format!("begin of {}", name(txn)),
+                Event::Commit(txn) => format!("commit of {}", name(txn)),
+            });
+            Err(Refusal::Explained { order: order.collect() }.into())
+        }
+        Ok(Verdict::Undecided(why)) => Err(Objection::Beyond(why.to_string())),
+        Err(TooLarge::Transactions { count, .. }) => {
+            Err(Objection::Beyond(format!("a core of {count} transactions is beyond exhaustive replay")))
+        }
+        Err(too_large) => {
+            let count = part.txns.len();
+            Err(Objection::Beyond(format!(
+                "a core of {count} transactions is beyond exhaustive replay: {too_large}"
+            )))
+        }
+    }
+}
+
+/// Transactions by name.
+struct Names<'h> {
+    history: &'h History,
+    /// `None` where several have the name.
+    by_name: FxHashMap<Box<str>, Option<TxnId>>,
+}
+
+impl<'h> Names<'h> {
+    fn of(history: &'h History) -> Self {
+        let mut by_name = FxHashMap::default();
+        by_name.reserve(history.len());
+        for transaction in history.transactions() {
+            let id = transaction.id();
+            by_name
+                .entry(transaction.name().to_string().into_boxed_str())
+                .and_modify(|several| *several = None)
+                .or_insert(Some(id));
+        }
+        Self { history, by_name }
+    }
+
+    fn mention(&self, txn: TxnId) -> Mention<'static> {
+        let name = self.history.transaction(txn).name().to_string();
+        match self.by_name.get(&*name) {
+            Some(Some(_)) => Mention::Name(name.into()),
+            _ => Mention::Place(txn.index() as u64),
+        }
+    }
+
+    fn resolve(&self, mention: &Mention<'_>) -> Result<TxnId, Refusal> {
+        match mention {
+            Mention::Name(name) => match self.by_name.get(&**name) {
+                Some(Some(txn)) => Ok(*txn),
+                Some(None) => Err(Refusal::AmbiguousName { name: name.to_string() }),
+                None => Err(Refusal::NoSuchTransaction { mention: format!("{name:?}") }),
+            },
+            Mention::Place(place) => match usize::try_from(*place) {
+                Ok(place) if place < self.history.len() => Ok(TxnId::new(place)),
+                _ => Err(Refusal::NoSuchTransaction { mention: format!("at place {place}") }),
+            },
+        }
+    }
+
+    fn resolve_all(&self, mentions: &[Mention<'_>]) -> Result<Vec<TxnId>, Refusal> {
+        mentions.iter().map(|mention| self.resolve(mention)).collect()
+    }
+}

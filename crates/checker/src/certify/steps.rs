@@ -1,0 +1,102 @@
+//! The edges of an argument, held against the history.
+//!
+//! The claim of a violation rests on its core alone; edges are there to be read. They are only compared with what can
+//! be seen at once: the transactions exist, sessions and clocks say what an edge says they say, and whoever is said to
+//! have written or read a key can have.
+
+use super::refusal::Refusal;
+use super::{Names, Step};
+use crate::EdgeKind;
+use history::{History, KeyId, Operation, Transaction, TxnId};
+
+/// What is wrong with a step.
+pub(super) enum Wrong {
+    Mention(Refusal),
+    Said(&'static str),
+}
+
+impl Wrong {
+    /// The refusal of the certificate that has the step at a place.
+    pub(super) fn at(self, place: usize) -> Refusal {
+        match self {
+            Self::Mention(refusal) => refusal,
+            Self::Said(why) => Refusal::Edge { place, why },
+        }
+    }
+}
+
+impl From<Refusal> for Wrong {
+    fn from(refusal: Refusal) -> Self {
+        Self::Mention(refusal)
+    }
+}
+
+/// Whether a step can be so.
+pub(super) fn examine(names: &Names<'_>, step: &Step<'_>, clock_skew: i64) -> Result<(), Wrong> {
+    let history = names.history;
+    let from = step.from.as_ref().map(|from| names.resolve(from)).transpose()?;
+    let to = names.resolve(&step.to)?;
+    let kind =
+        ALL.into_iter().find(|kind| kind.name() == step.edge).ok_or(Wrong::Said("no such kind of edge"))?;
+    let key = match &step.key {
+        None => None,
+        Some(name) => Some(key_named(history, name).ok_or(Wrong::Said("the history has no such key"))?),
+    };
+    let from_writes = || from.is_none_or(|from| writes(history, from, key));
+    let from_reads = || from.is_some_and(|from| reads(history, from, key));
+    let holds = match kind {
+        EdgeKind::Ww => from_writes() && writes(history, to, key),
+        EdgeKind::Wr => from_writes() && reads(history, to, key),
+        EdgeKind::Rw => from_reads() && writes(history, to, key),
+        EdgeKind::So => from.is_some_and(|from| in_session_order(history, from, to)),
+        EdgeKind::Rt => from.is_some_and(|from| in_real_time_order(history, from, to, clock_skew)),
+        EdgeKind::Ts => from.is_some_and(|from| has_timestamps(history, from) && has_timestamps(history, to)),
+    };
+    if holds { Ok(()) } else { Err(Wrong::Said("the history says otherwise")) }
+}
+
+const ALL: [EdgeKind; 6] =
+    [EdgeKind::Ww, EdgeKind::Wr, EdgeKind::Rw, EdgeKind::So, EdgeKind::Rt, EdgeKind::Ts];
+
+fn key_named(history: &History, name: &str) -> Option<KeyId> {
+    history.keys().ids().find(|&key| history.keys().get(key).to_string() == *name)
+}
+
+/// Whether a transaction can have written a key (any key, where none is named).
+fn writes(history: &History, txn: TxnId, key: Option<KeyId>) -> bool {
+    history.transaction(txn).ops().any(|(_, operation)| match operation {
+        Operation::Write { key: at, .. }
+        | Operation::Delete { key: at }
+        | Operation::Append { key: at, .. } => key.is_none_or(|key| key == at),
+        Operation::Update { .. } | Operation::DeleteWhere { .. } => true,
+        _ => false,
+    })
+}
+
+/// Whether a transaction can have seen what a key holds. Appends and predicate writes build on what is there.
+fn reads(history: &History, txn: TxnId, key: Option<KeyId>) -> bool {
+    history.transaction(txn).ops().any(|(_, operation)| match operation {
+        Operation::Read { key: at, .. } | Operation::Append { key: at, .. } => {
+            key.is_none_or(|key| key == at)
+        }
+        Operation::Write { .. } | Operation::Delete { .. } => false,
+        _ => true,
+    })
+}
+
+fn in_session_order(history: &History, from: TxnId, to: TxnId) -> bool {
+    let (from, to) = (history.transaction(from), history.transaction(to));
+    from.session() == to.session() && from.position() < to.position()
+}
+
+fn in_real_time_order(history: &History, from: TxnId, to: TxnId, clock_skew: i64) -> bool {
+    let client = |txn: TxnId| Transaction::client(&history.transaction(txn));
+    match (client(from), client(to)) {
+        (Some(from), Some(to)) => i128::from(from.end) + i128::from(clock_skew) < i128::from(to.begin),
+        _ => false,
+    }
+}
+
+fn has_timestamps(history: &History, txn: TxnId) -> bool {
+    history.transaction(txn).db().is_some()
+}

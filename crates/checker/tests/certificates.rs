@@ -1,0 +1,485 @@
+//! Certificates against the exhaustive oracle, on random tiny histories: what is true is certified, what is certified
+//! is true, also after somebody changed the certificate. `TAIPAN_LONG=1` runs twenty times as many.
+
+use checker::certify::{Certificate, Claim, Fingerprint, Mention, Refusal, Ruling, certify};
+use checker::oracle::oracle;
+use checker::oracle::tiny::{Random, Shape, shrink};
+use checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, check};
+use history::formats::notation;
+use history::{History, Status, TxnId};
+
+fn levels() -> Vec<Level> {
+    let mut levels = Vec::new();
+    for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
+        for (session, realtime) in [(false, false), (true, false), (true, true)] {
+            levels.push(Level { rule, session, realtime });
+        }
+    }
+    levels
+}
+
+fn seeds(normal: u64) -> std::ops::Range<u64> {
+    0..normal * if std::env::var_os("TAIPAN_LONG").is_some() { 20 } else { 1 }
+}
+
+fn exhaustive(history: &History, level: Level, options: &Options) -> Verdict {
+    match oracle(history, level, options) {
+        Ok(Verdict::Violated(evidence)) => {
+            // Everybody who can have taken effect: that needs no shrinking to be a core.
+            let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted);
+            let transactions: Vec<TxnId> = effective.map(|txn| txn.id()).collect();
+            Verdict::Violated(Box::new(Evidence { transactions, ..*evidence }))
+        }
+        Ok(verdict) => verdict,
+        Err(too_large) => panic!("a tiny history is always decided: {too_large}"),
+    }
+}
+
+fn written(certificate: &Certificate<'_>) -> String {
+    let mut line = Vec::new();
+    certificate.write(&mut line).expect("a vector takes everything");
+    String::from_utf8(line).expect("JSON is text")
+}
+
+/// What is wrong with the certificate of a verdict, if anything, after a trip through its text form.
+fn doubt(history: &History, level: Level, options: &Options, verdict: &Verdict) -> Option<String> {
+    let certificate = Certificate::new("h", history, level, options, verdict);
+    let line = written(&certificate);
+    let read = match Certificate::parse(&line) {
+        Ok(read) => read,
+        Err(malformed) => return Some(format!("{line}: {malformed}")),
+    };
+    assert_eq!(read, certificate);
+    match certify(history, &read, &Budget::unlimited()) {
+        Ruling::Certified => None,
+        other => Some(format!("{line}: {other:?}")),
+    }
+}
+
+fn expect_none(
+    shape: &Shape,
+    seeds: std::ops::Range<u64>,
+    options: &Options,
+    verdict: impl Fn(&History, Level, &Options) -> Verdict,
+) {
+    let doubt =
+        |history: &History, level: Level| doubt(history, level, options, &verdict(history, level, options));
+    for seed in seeds {
+        let history = shape.history(seed);
+        for level in levels() {
+            if doubt(&history, level).is_some() {
+                let small = shrink(&history, |smaller| doubt(smaller, level).is_some());
+                let what = doubt(&small, level).unwrap_or_default();
+                panic!("seed {seed} at {level}, {options:?}: {what}\n{}", notation::to_string(&small));
+            }
+        }
+    }
+}
+
+fn policies() -> [Options; 3] {
+    [Ryow::Must, Ryow::May, Ryow::Never].map(|ryow| Options { ryow, ..Options::default() })
+}
+
+/// The oracle's own witnesses and the whole of what it rejects, over every kind of operation.
+#[test]
+fn exhaustive_verdicts_are_certified() {
+    for options in policies() {
+        let shapes =
+            [Shape::registers(), Shape::lists(), Shape::ranges(), Shape::predicates(), Shape::everything()];
+        for shape in shapes {
+            expect_none(&shape.with_ryow(options.ryow), seeds(300), &options, exhaustive);
+        }
+    }
+}
+
+#[test]
+fn clock_skew_counts() {
+    let options = Options { clock_skew: 8, ..Options::default() };
+    expect_none(&Shape { clocks: 100, ..Shape::registers() }, seeds(300), &options, exhaustive);
+}
+
+fn pipeline(history: &History, level: Level, options: &Options) -> Verdict {
+    check(history, level, options).verdict
+}
+
+#[test]
+fn verdicts_on_registers_are_certified() {
+    expect_none(&Shape::registers(), seeds(1500), &Options::default(), pipeline);
+}
+
+#[test]
+fn verdicts_on_lists_are_certified() {
+    expect_none(&Shape::lists(), seeds(1500), &Options::default(), pipeline);
+}
+
+#[test]
+fn verdicts_on_contended_keys_are_certified() {
+    let shape = Shape { transactions: (4, 8), keys_max: 2, ..Shape::registers() };
+    expect_none(&shape, seeds(600), &Options::default(), pipeline);
+}
+
+#[test]
+fn verdicts_on_duplicates_and_unknown_outcomes_are_certified() {
+    let shape = Shape { unique_values: 0, unknown: 30, transactions: (3, 7), ..Shape::registers() };
+    expect_none(&shape, seeds(800), &Options::default(), pipeline);
+}
+
+#[test]
+fn verdicts_by_every_policy_are_certified() {
+    for options in policies() {
+        expect_none(&Shape::registers().with_ryow(options.ryow), seeds(300), &options, pipeline);
+        expect_none(&Shape::lists().with_ryow(options.ryow), seeds(300), &options, pipeline);
+    }
+}
+
+#[test]
+fn verdicts_on_every_kind_of_operation_are_certified() {
+    for shape in [Shape::ranges(), Shape::predicates(), Shape::everything()] {
+        expect_none(&shape, seeds(200), &Options::default(), pipeline);
+    }
+}
+
+// ---- changed certificates ----
+
+fn mutate_mentions(history: &History, mentions: &mut Vec<Mention<'_>>, random: &mut Random) {
+    let some = |random: &mut Random| {
+        let txn = history.transaction(TxnId(random.below(history.len()) as u32));
+        match random.below(12) {
+            0 => Mention::Name("nobody".into()),
+            1 => Mention::Place(random.below(history.len() + 2) as u64),
+            _ => Mention::Name(txn.name().to_string().into()),
+        }
+    };
+    let len = mentions.len();
+    match random.below(5) {
+        0 if len > 0 => drop(mentions.remove(random.below(len))),
+        1 if len > 0 => {
+            let copy = mentions[random.below(len)].clone();
+            mentions.insert(random.below(len + 1), copy);
+        }
+        2 if len > 1 => mentions.swap(random.below(len), random.below(len)),
+        3 if len > 0 => mentions[random.below(len)] = some(random),
+        _ => mentions.insert(random.below(len + 1), some(random)),
+    }
+}
+
+fn mutate(history: &History, certificate: &mut Certificate<'_>, random: &mut Random) {
+    match random.below(10) {
+        0 => certificate.level = *random.pick(&Level::all().collect::<Vec<_>>()),
+        1 => certificate.level = *random.pick(&levels()),
+        2 => certificate.ryow = *random.pick(&[Ryow::Must, Ryow::May, Ryow::Never]),
+        3 => certificate.clock_skew = *random.pick(&[0, 5, 40, -7, i64::MAX, i64::MIN]),
+        4 => certificate.fingerprint.0 ^= 1 << random.below(128),
+        5 => {
+            certificate.claim =
+                match std::mem::replace(&mut certificate.claim, Claim::Undecided { reason: "".into() }) {
+                    Claim::Accepted { order } => Claim::Violated { core: order, edges: Vec::new() },
+                    Claim::Violated { core, .. } => Claim::Accepted { order: core },
+                    undecided => undecided,
+                };
+        }
+        _ => match &mut certificate.claim {
+            Claim::Accepted { order: mentions } | Claim::Violated { core: mentions, .. } => {
+                mutate_mentions(history, mentions, random);
+            }
+            Claim::Undecided { .. } => {}
+        },
+    }
+}
+
+/// Certified means true: whatever a certificate says, the oracle says so too.
+fn assert_true_if_certified(history: &History, certificate: &Certificate<'_>) -> bool {
+    let ruling = certify(history, certificate, &Budget::unlimited());
+    if ruling != Ruling::Certified {
+        return false;
+    }
+    assert_eq!(certificate.fingerprint, Fingerprint::of(history));
+    let options =
+        Options { ryow: certificate.ryow, clock_skew: certificate.clock_skew, ..Options::default() };
+    let truth = exhaustive(history, certificate.level, &options);
+    assert_eq!(
+        certificate.claim.verdict(),
+        truth.name(),
+        "{}\n{}",
+        written(certificate),
+        notation::to_string(history)
+    );
+    true
+}
+
+#[test]
+fn changed_certificates_are_refused_or_still_true() {
+    let (mut certified, mut refused) = (0, 0);
+    let shapes = [Shape::registers(), Shape::lists(), Shape::everything()];
+    for (seed, shape) in seeds(500).flat_map(|seed| shapes.iter().map(move |shape| (seed, shape))) {
+        let history = shape.history(seed);
+        let mut random = Random::new(seed);
+        let options = Options::default();
+        let level = *random.pick(&levels());
+        let verdict = exhaustive(&history, level, &options);
+        let original = Certificate::new("h", &history, level, &options, &verdict);
+        for _ in 0..12 {
+            let mut changed = original.clone();
+            for _ in 0..random.between(1, 3) {
+                mutate(&history, &mut changed, &mut random);
+            }
+            match assert_true_if_certified(&history, &changed) {
+                true => certified += 1,
+                false => refused += 1,
+            }
+        }
+    }
+    assert!(refused > 2 * certified && certified > 500, "{certified} certified, {refused} refused");
+}
+
+/// Bytes of the text are changed, taken away or repeated.
+#[test]
+fn damaged_text_is_malformed_refused_or_still_true() {
+    let (mut malformed, mut judged) = (0, 0);
+    for seed in seeds(600) {
+        let history = Shape::registers().history(seed);
+        let mut random = Random::new(seed);
+        let options = Options::default();
+        let level = *random.pick(&levels());
+        let verdict = exhaustive(&history, level, &options);
+        let line = written(&Certificate::new("h", &history, level, &options, &verdict));
+        for cut in 0..line.trim_end().len() {
+            assert!(Certificate::parse(&line[..cut]).is_err(), "{}", &line[..cut]);
+        }
+        for _ in 0..20 {
+            let mut bytes = line.clone().into_bytes();
+            let place = random.below(bytes.len());
+            match random.below(3) {
+                0 => bytes[place] = *random.pick(b"0123456789:,\"[]{}abcdefx"),
+                1 => drop(bytes.remove(place)),
+                _ => bytes.insert(place, bytes[place]),
+            }
+            let Ok(text) = String::from_utf8(bytes) else { continue };
+            match Certificate::parse(&text) {
+                Err(_) => malformed += 1,
+                Ok(read) => {
+                    assert_true_if_certified(&history, &read);
+                    judged += 1;
+                }
+            }
+        }
+    }
+    assert!(malformed > 1000 && judged > 1000, "{malformed} malformed, {judged} judged");
+}
+
+// ---- single cases ----
+
+fn read(text: &str) -> History {
+    notation::parse(text).expect("the notation is right")
+}
+
+fn accepted(history: &History, level: Level, order: &[&str]) -> Certificate<'static> {
+    let order = order.iter().map(|name| Mention::Name((*name).to_owned().into())).collect();
+    Certificate {
+        file: "h".into(),
+        fingerprint: Fingerprint::of(history),
+        level,
+        ryow: Ryow::Must,
+        clock_skew: 0,
+        claim: Claim::Accepted { order },
+    }
+}
+
+fn violated(history: &History, level: Level, core: &[&str]) -> Certificate<'static> {
+    let core = core.iter().map(|name| Mention::Name((*name).to_owned().into())).collect();
+    Certificate { claim: Claim::Violated { core, edges: Vec::new() }, ..accepted(history, level, &[]) }
+}
+
+fn ruling(history: &History, certificate: &Certificate<'_>) -> Ruling {
+    certify(history, certificate, &Budget::unlimited())
+}
+
+fn refusal(history: &History, certificate: &Certificate<'_>) -> Refusal {
+    match ruling(history, certificate) {
+        Ruling::Refused(refusal) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_flaw_of_a_witness_has_its_sentence() {
+    let history = read("s1: w(x,1) | r(x,1)\ns2: r(x,_) w(y,2)\ns3: w(z,1)!\ns4: w(y,9)?\n");
+    let serial = Level::SERIALIZABLE;
+    let says = |order: &[&str], sentence: &str| {
+        let refusal = refusal(&history, &accepted(&history, serial, order)).to_string();
+        assert!(refusal.contains(sentence), "{order:?}: {refusal}");
+    };
+    assert_eq!(ruling(&history, &accepted(&history, serial, &["s2:0", "s1:0", "s1:1"])), Ruling::Certified);
+    assert_eq!(
+        ruling(&history, &accepted(&history, serial, &["s2:0", "s4:0", "s1:0", "s1:1"])),
+        Ruling::Certified
+    );
+    says(&["s2:0", "s1:0"], "s1:1 was committed and is not in the order");
+    says(&["s2:0", "s1:0", "s1:1", "s1:0"], "s1:0 is in the order again");
+    says(&["s2:0", "s3:0", "s1:0", "s1:1"], "s3:0 was aborted");
+    says(&["s1:0", "s2:0", "s1:1"], "s2:0, operation 1: it read x = absent, and the order gives 1");
+    says(&["s2:0", "s1:7"], "no transaction \"s1:7\"");
+
+    let session = Level { session: true, ..serial };
+    let early = read("s1: w(x,1) | w(y,1)\n");
+    let refusal = refusal(&early, &accepted(&early, session, &["s1:1", "s1:0"])).to_string();
+    assert!(refusal.contains("earlier transaction of its session"), "{refusal}");
+    assert_eq!(ruling(&early, &accepted(&early, serial, &["s1:1", "s1:0"])), Ruling::Certified);
+}
+
+#[test]
+fn snapshots_are_taken_at_the_first_mention() {
+    let history = read("s1: r(x,_) w(y,1)\ns2: r(y,_) w(x,1)\n");
+    let level = Level::SNAPSHOT_ISOLATION;
+    let rules = |order: &[&str]| ruling(&history, &accepted(&history, level, order));
+    assert_eq!(rules(&["s1:0", "s2:0", "s1:0", "s2:0"]), Ruling::Certified);
+    assert!(matches!(rules(&["s1:0", "s1:0", "s2:0", "s2:0"]), Ruling::Refused(Refusal::Result { .. })));
+    assert!(matches!(rules(&["s1:0", "s2:0", "s1:0"]), Ruling::Refused(Refusal::NeverCommits { .. })));
+
+    let history = read("s1: w(x,1)\ns2: w(x,2)\n");
+    let overlapping = accepted(&history, level, &["s1:0", "s2:0", "s1:0", "s2:0"]);
+    assert!(matches!(ruling(&history, &overlapping), Ruling::Refused(Refusal::Overlap { .. })));
+}
+
+#[test]
+fn real_time_counts_with_the_skew() {
+    let history = read("s1: w(x,1) @0..10\ns2: r(x,_) @20..30\n");
+    let order = ["s2:0", "s1:0"];
+    let strict = accepted(&history, Level::STRICT_SERIALIZABLE, &order);
+    assert!(matches!(ruling(&history, &strict), Ruling::Refused(Refusal::RealTime { .. })));
+    assert_eq!(ruling(&history, &Certificate { clock_skew: 10, ..strict }), Ruling::Certified);
+    assert_eq!(ruling(&history, &accepted(&history, Level::SERIALIZABLE, &order)), Ruling::Certified);
+}
+
+#[test]
+fn a_core_must_have_no_explanation() {
+    let history = read("s1: r(x,_) w(y,1)\ns2: r(y,_) w(x,1)\ns3: w(z,1)\n");
+    let serial = Level::SERIALIZABLE;
+    assert_eq!(ruling(&history, &violated(&history, serial, &["s1:0", "s2:0"])), Ruling::Certified);
+    assert_eq!(ruling(&history, &violated(&history, serial, &["s1:0", "s2:0", "s3:0"])), Ruling::Certified);
+    for core in [&["s1:0", "s3:0"][..], &[]] {
+        let refusal = refusal(&history, &violated(&history, serial, core)).to_string();
+        assert!(refusal.contains("proves nothing"), "{refusal}");
+    }
+    let snapshot = violated(&history, Level::SNAPSHOT_ISOLATION, &["s1:0", "s2:0"]);
+    assert!(matches!(ruling(&history, &snapshot), Ruling::Refused(Refusal::Explained { .. })));
+}
+
+#[test]
+fn large_cores_and_other_levels_are_left_undecided() {
+    let lines: String = (0..40).map(|session| format!("s{session}: w(x,{session})\n")).collect();
+    let history = read(&format!("{lines}t: r(x,77)\n"));
+    let all: Vec<String> = history.transactions().map(|txn| txn.name().to_string()).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let Ruling::Beyond(why) = ruling(&history, &violated(&history, Level::SERIALIZABLE, &all)) else {
+        panic!("41 transactions are too many");
+    };
+    assert_eq!(why, "a core of 41 transactions is beyond exhaustive replay");
+    assert_eq!(ruling(&history, &violated(&history, Level::SERIALIZABLE, &["t:0"])), Ruling::Certified);
+    let other = Level { rule: Rule::ReadCommitted, session: false, realtime: false };
+    assert!(matches!(ruling(&history, &violated(&history, other, &["t:0"])), Ruling::Beyond(_)));
+}
+
+/// A session called 1 and one called "1" have transactions of the same name: their places tell them apart.
+#[test]
+fn names_that_look_alike_are_told_apart() {
+    let mut builder = history::Builder::new();
+    let key = builder.key("x".into());
+    let one = builder.int(1);
+    for (session, is_writer) in [(history::NameRef::Int(1), true), (history::NameRef::Str("1"), false)] {
+        let session = builder.session(session);
+        builder.begin(session);
+        if is_writer {
+            builder.write(key, one);
+        } else {
+            builder.read(key, one, history::Lock::None);
+        }
+        builder.end().expect("it is complete");
+    }
+    let history = builder.finish().expect("names are as the builder allows");
+    let options = Options::default();
+    let verdict = exhaustive(&history, Level::SERIALIZABLE, &options);
+    let certificate = Certificate::new("h", &history, Level::SERIALIZABLE, &options, &verdict);
+    assert_eq!(certificate.claim, Claim::Accepted { order: vec![Mention::Place(0), Mention::Place(1)] });
+    assert_eq!(doubt(&history, Level::SERIALIZABLE, &options, &verdict), None);
+    let by_name = accepted(&history, Level::SERIALIZABLE, &["1:0", "1:0"]);
+    assert!(matches!(ruling(&history, &by_name), Ruling::Refused(Refusal::AmbiguousName { .. })));
+}
+
+#[test]
+fn the_text_form_is_the_documented_one() {
+    let history = read("s1: r(x,_) w(y,1)\ns2: r(y,_) w(x,1)\n");
+    let core = violated(&history, Level::SERIALIZABLE, &["s1:0", "s2:0"]);
+    let fingerprint = Fingerprint::of(&history);
+    assert_eq!(
+        written(&core),
+        format!(
+            "{{\"certificate\":1,\"file\":\"h\",\"history\":\"{fingerprint}\",\"level\":\"serializable\",\
+             \"session_order\":false,\"real_time\":false,\"ryow\":\"must\",\"clock_skew\":0,\
+             \"verdict\":\"violated\",\"core\":[\"s1:0\",\"s2:0\"]}}\n"
+        )
+    );
+    let line = written(&core);
+    for (from, to, message) in [
+        ("\"certificate\":1", "\"certificate\":2,\"new\":0", "version 2"),
+        ("\"real_time\":false", "\"real_time\":true", "serializable means false and false"),
+        ("\"core\":", "\"order\":", "a violated one \"core\""),
+        ("\"must\"", "\"sometimes\"", "must, may, never"),
+        ("\"clock_skew\":0,", "", "missing field `clock_skew`"),
+        ("\"clock_skew\":0,", "\"clock_skew\":0,\"clock_skew\":0,", "duplicate field"),
+        ("\"clock_skew\":0,", "\"clock_skew\":0,\"note\":0,", "unknown field `note`"),
+        ("\"level\":\"serializable\"", "\"level\":\"linear\"", "no isolation level"),
+    ] {
+        let changed = line.replace(from, to);
+        assert_ne!(changed, line);
+        let malformed = Certificate::parse(&changed).expect_err(to).to_string();
+        assert!(malformed.contains(message), "{malformed}");
+    }
+}
+
+/// Edges are only told; still they must not contradict what is plain to see.
+#[test]
+fn edges_must_fit_the_history() {
+    let history = read("s1: r(x,_) w(y,1) @0..5\ns2: r(y,_) w(x,1) @10..15\n");
+    let text = |edge: &str| {
+        let line = written(&violated(&history, Level::SERIALIZABLE, &["s1:0", "s2:0"]));
+        line.replace("[\"s1:0\",\"s2:0\"]}", &format!("[\"s1:0\",\"s2:0\"],\"edges\":[{edge}]}}"))
+    };
+    for (edge, fits) in [
+        (r#"{"from":"s1:0","to":"s2:0","edge":"rw","key":"x"}"#, true),
+        (r#"{"from":"s1:0","to":"s2:0","edge":"rt"}"#, true),
+        (r#"{"from":null,"to":"s2:0","edge":"wr","key":"y"}"#, true),
+        (r#"{"from":"s2:0","to":"s1:0","edge":"rt"}"#, false),
+        (r#"{"from":"s1:0","to":"s2:0","edge":"so"}"#, false),
+        (r#"{"from":"s1:0","to":"s2:0","edge":"rw","key":"y"}"#, false),
+        (r#"{"from":"s1:0","to":"s2:0","edge":"ww","key":"nowhere"}"#, false),
+        (r#"{"from":"s1:0","to":"s2:0","edge":"sideways"}"#, false),
+        (r#"{"from":"s1:0","to":"s9:0","edge":"rw"}"#, false),
+    ] {
+        let line = text(edge);
+        let certificate = Certificate::parse(&line).expect("it is well formed");
+        assert_eq!(ruling(&history, &certificate) == Ruling::Certified, fits, "{edge}");
+        assert_eq!(written(&certificate), line);
+    }
+}
+
+/// What the pipeline will one day say of a violation is written as it says it.
+#[test]
+fn an_undecided_verdict_claims_nothing() {
+    let history = read("s1: w(x,1)\n");
+    let evidence = Evidence {
+        anomaly: Anomaly { name: "G2".into(), common: None },
+        transactions: vec![TxnId(0)],
+        edges: Vec::new(),
+        support: Vec::new(),
+    };
+    let options = Options::default();
+    let level = Level::SERIALIZABLE;
+    let wrong = Certificate::new("h", &history, level, &options, &Verdict::Violated(Box::new(evidence)));
+    assert!(matches!(ruling(&history, &wrong), Ruling::Refused(Refusal::Explained { .. })));
+    let undecided = Verdict::Undecided(checker::Undecided::Timeout);
+    let open = Certificate::new("h", &history, level, &options, &undecided);
+    assert_eq!(ruling(&history, &open), Ruling::Beyond("nothing is claimed: the time is up".into()));
+    let line = written(&open);
+    assert_eq!(Certificate::parse(&line), Ok(open));
+}
