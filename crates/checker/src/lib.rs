@@ -14,6 +14,7 @@ pub mod certify;
 mod constrain;
 mod core;
 mod explain;
+mod lanes;
 mod levels;
 mod lists;
 mod naming;

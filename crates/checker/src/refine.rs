@@ -28,7 +28,8 @@
 //! *Source*: algorithms.md §3; the questions are boomslang.txt §A.4's superpositions.
 
 use crate::constrain::Known;
-use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
+use crate::lanes::{AccessKind, Lanes};
+use crate::observe::{INITIAL, Problem, Read, Standing, Txn};
 use crate::schedule::Readers;
 use crate::verdict::{Budget, Undecided};
 use rustc_hash::FxHashMap;
@@ -75,9 +76,6 @@ struct Refiner<'a> {
     readers: &'a Readers,
     budget: &'a Budget,
     solver: Solver,
-    /// Reads of each key.
-    reads_start: Vec<u32>,
-    reads_of_key: Vec<u32>,
     // Literals by what they stand for.
     before: FxHashMap<(u32, u32), Var>,
     misses: FxHashMap<(Txn, u32), Var>,
@@ -93,54 +91,7 @@ struct Refiner<'a> {
     blames: Vec<Blame>,
     moved: Vec<Node>,
     changed: Vec<Var>,
-    /// For each key that was ever replayed, everybody who reads or writes it, in the order.
-    lanes: Vec<Vec<Access>>,
-    /// Where reads and versions stand in their lane.
-    read_place: Vec<u32>,
-    version_place: Vec<u32>,
-    opening_place: Vec<u32>,
-    /// Scratch for sorting a lane.
-    sorting: Vec<(u64, Access)>,
-}
-
-/// A point on a key's lane: where a read happens, where a version becomes visible, and at snapshot
-/// isolation where the writer of a version begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Access(u32);
-
-/// What an access is, with the read or the version.
-enum AccessKind {
-    Read(u32),
-    Version(u32),
-    Opening(u32),
-}
-
-impl Access {
-    fn read(id: u32) -> Self {
-        Self(id << 2)
-    }
-
-    fn version(id: u32) -> Self {
-        Self(id << 2 | 1)
-    }
-
-    fn opening(id: u32) -> Self {
-        Self(id << 2 | 2)
-    }
-
-    #[inline]
-    fn kind(self) -> AccessKind {
-        match self.0 & 3 {
-            0 => AccessKind::Read(self.0 >> 2),
-            1 => AccessKind::Version(self.0 >> 2),
-            _ => AccessKind::Opening(self.0 >> 2),
-        }
-    }
-
-    /// The version, if it is one.
-    fn as_version(self) -> Option<u32> {
-        (self.0 & 3 == 1).then_some(self.0 >> 2)
-    }
+    lanes: Lanes<'a>,
 }
 
 impl<'a> Refiner<'a> {
@@ -154,15 +105,12 @@ impl<'a> Refiner<'a> {
         let mut solver = Solver::new(known.graph(problem), position);
         let stop = budget.clone();
         solver.set_interrupt(move || stop.exhausted().is_some());
-        let (reads_start, reads_of_key) = reads_by_key(problem);
         Self {
             problem,
             known,
             readers,
             budget,
             solver,
-            reads_start,
-            reads_of_key,
             before: FxHashMap::default(),
             misses: FxHashMap::default(),
             effect: FxHashMap::default(),
@@ -174,11 +122,7 @@ impl<'a> Refiner<'a> {
             blames: Vec::new(),
             moved: Vec::new(),
             changed: Vec::new(),
-            lanes: vec![Vec::new(); problem.keys()],
-            read_place: vec![NONE; problem.reads.len()],
-            version_place: vec![NONE; problem.versions.len()],
-            opening_place: vec![NONE; if known.nodes.points == 2 { problem.versions.len() } else { 0 }],
-            sorting: Vec::new(),
+            lanes: Lanes::new(problem, known.nodes),
         }
     }
 
@@ -249,31 +193,12 @@ impl<'a> Refiner<'a> {
 
     /// A key is replayed again only if somebody changed places with a neighbour on its lane.
     fn mark_displaced(&mut self, txn: Txn) {
-        for id in self.problem.read_ids(txn) {
-            let key = self.problem.reads[id].key;
-            if !self.is_dirty[key as usize] && self.is_displaced(key, self.read_place[id]) {
-                self.mark_dirty(key);
+        let (dirty, is_dirty) = (&mut self.dirty, &mut self.is_dirty);
+        self.lanes.displace(txn, &self.solver, |key| {
+            if !std::mem::replace(&mut is_dirty[key as usize], true) {
+                dirty.push(key);
             }
-        }
-        for id in self.problem.version_ids(txn) {
-            let key = self.problem.versions[id as usize].key;
-            let opening = self.opening_place.get(id as usize).copied();
-            let displaced = self.is_displaced(key, self.version_place[id as usize])
-                || opening.is_some_and(|place| self.is_displaced(key, place));
-            if !self.is_dirty[key as usize] && displaced {
-                self.mark_dirty(key);
-            }
-        }
-    }
-
-    fn is_displaced(&self, key: u32, place: u32) -> bool {
-        let lane = &self.lanes[key as usize];
-        let Some(&access) = lane.get(place as usize) else { return true };
-        let here = self.rank(access);
-        let before = place.checked_sub(1).map(|before| lane[before as usize]);
-        let after = lane.get(place as usize + 1);
-        before.is_some_and(|before| self.rank(before) > here)
-            || after.is_some_and(|&after| self.rank(after) < here)
+        });
     }
 
     /// Who is on the lanes of a transaction's keys has changed.
@@ -281,20 +206,13 @@ impl<'a> Refiner<'a> {
         let reads = self.problem.reads_of(txn).iter().map(|read| read.key);
         let versions = self.problem.versions_of(txn).iter().map(|version| version.key);
         for key in reads.chain(versions).collect::<Vec<_>>() {
-            self.lanes[key as usize].clear();
+            self.lanes.forget(key);
             self.mark_dirty(key);
         }
     }
 
     fn in_effect(&self, txn: Txn) -> bool {
-        match self.problem.standing[txn as usize] {
-            Standing::In => true,
-            Standing::Out => false,
-            Standing::Maybe => {
-                let effect = self.effect.get(&txn);
-                effect.is_some_and(|effect| self.solver.value(effect.positive()) == Some(true))
-            }
-        }
+        is_in_effect(self.problem, &self.effect, &self.solver, txn)
     }
 
     // ---- replay ----
@@ -310,55 +228,19 @@ impl<'a> Refiner<'a> {
         self.solver.position(self.known.nodes.commit(txn))
     }
 
-    /// Where an access stands: a transaction reads a key before it writes it.
-    #[inline]
-    fn rank(&self, access: Access) -> u64 {
-        match access.kind() {
-            AccessKind::Version(id) => u64::from(self.commit_of(id)) << 1 | 1,
-            AccessKind::Read(id) => u64::from(self.begin_of(self.problem.reads[id as usize].txn)) << 1,
-            AccessKind::Opening(id) => u64::from(self.begin_of(self.problem.versions[id as usize].txn)) << 1,
-        }
-    }
-
-    /// Brings a key's lane into the order.
     fn line_up(&mut self, key: u32) {
-        let mut lane = std::mem::take(&mut self.lanes[key as usize]);
-        if lane.is_empty() {
-            let versions = self.problem.versions_of_key(key).iter().map(|&(_, version)| version);
-            let versions =
-                versions.filter(|&version| self.in_effect(self.problem.versions[version as usize].txn));
-            for version in versions {
-                lane.push(Access::version(version));
-                if self.known.nodes.points == 2 {
-                    lane.push(Access::opening(version));
-                }
-            }
-            let ids = self.reads_start[key as usize] as usize..self.reads_start[key as usize + 1] as usize;
-            let reads = self.reads_of_key[ids].iter().copied();
-            let reads = reads.filter(|&id| self.in_effect(self.problem.reads[id as usize].txn));
-            lane.extend(reads.map(Access::read));
-        }
-        let mut sorting = std::mem::take(&mut self.sorting);
-        sorting.clear();
-        sorting.extend(lane.iter().map(|&access| (self.rank(access), access)));
-        sorting.sort_by_key(|&(rank, _)| rank);
-        for (place, &(_, access)) in sorting.iter().enumerate() {
-            lane[place] = access;
-            match access.kind() {
-                AccessKind::Version(id) => self.version_place[id as usize] = place as u32,
-                AccessKind::Read(id) => self.read_place[id as usize] = place as u32,
-                AccessKind::Opening(id) => self.opening_place[id as usize] = place as u32,
-            }
-        }
-        self.sorting = sorting;
-        self.lanes[key as usize] = lane;
+        let (problem, effect, solver) = (self.problem, &self.effect, &self.solver);
+        self.lanes.line_up(key, solver, |txn| is_in_effect(problem, effect, solver, txn));
     }
 
+    /// Looks at what has changed on a key's lane.
     fn replay(&mut self, key: u32) {
         self.line_up(key);
-        let lane = std::mem::take(&mut self.lanes[key as usize]);
-        let mut current = INITIAL;
-        for &access in &lane {
+        let window = self.lanes.take_unchecked(key);
+        let lane = self.lanes.lane(key);
+        let before = lane[..window.start].iter().rev();
+        let mut current = before.clone().find_map(|access| access.as_version()).unwrap_or(INITIAL);
+        for (place, &access) in lane.iter().enumerate().skip(window.start) {
             match access.kind() {
                 AccessKind::Version(version) => {
                     if self.known.nodes.points == 2 && current != INITIAL {
@@ -366,6 +248,9 @@ impl<'a> Refiner<'a> {
                         if self.commit_of(current) > self.begin_of(later) {
                             self.blames.push(Blame::Overlap(current, version));
                         }
+                    }
+                    if place >= window.end {
+                        break;
                     }
                     current = version;
                 }
@@ -377,14 +262,11 @@ impl<'a> Refiner<'a> {
                 AccessKind::Opening(_) => {}
             }
         }
-        self.lanes[key as usize] = lane;
     }
 
     /// What a read finds on its lane.
     fn visible(&self, id: u32) -> u32 {
-        let lane = &self.lanes[self.problem.reads[id as usize].key as usize];
-        let before = &lane[..self.read_place[id as usize] as usize];
-        before.iter().rev().find_map(|access| access.as_version()).unwrap_or(INITIAL)
+        self.lanes.before_read(id).iter().rev().find_map(|access| access.as_version()).unwrap_or(INITIAL)
     }
 
     fn fits(&self, read: &Read, version: u32) -> bool {
@@ -409,9 +291,7 @@ impl<'a> Refiner<'a> {
                 if !self.in_effect(read.txn) {
                     return;
                 }
-                if self.is_dirty[read.key as usize] || self.lanes[read.key as usize].is_empty() {
-                    self.line_up(read.key);
-                }
+                self.line_up(read.key);
                 let found = self.visible(id);
                 if self.fits(&read, found) {
                     return;
@@ -443,9 +323,7 @@ impl<'a> Refiner<'a> {
     /// The read should see its source; the first version that comes between is to blame.
     fn answer_known(&mut self, id: u32, read: &Read) {
         let source = read.source;
-        let lane = &self.lanes[read.key as usize];
-        let from = if source == INITIAL { 0 } else { self.version_place[source as usize] as usize + 1 };
-        let between = &lane[from..self.read_place[id as usize] as usize];
+        let between = self.lanes.between(Some(source).filter(|&source| source != INITIAL), id);
         let blamed = between.iter().find_map(|access| access.as_version());
         let blamed = blamed.expect("a read that finds another version than its own is behind one");
         let (place, at) = (self.begin_of(read.txn), self.commit_of(blamed));
@@ -664,20 +542,13 @@ impl<'a> Refiner<'a> {
     }
 }
 
-fn reads_by_key(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
-    let mut start = vec![0u32; problem.keys() + 1];
-    for read in &problem.reads {
-        start[read.key as usize + 1] += 1;
+/// Whether a transaction takes effect as things stand.
+fn is_in_effect(problem: &Problem, effect: &FxHashMap<Txn, Var>, solver: &Solver, txn: Txn) -> bool {
+    match problem.standing[txn as usize] {
+        Standing::In => true,
+        Standing::Out => false,
+        Standing::Maybe => {
+            effect.get(&txn).is_some_and(|effect| solver.value(effect.positive()) == Some(true))
+        }
     }
-    for key in 1..start.len() {
-        start[key] += start[key - 1];
-    }
-    let mut next = start.clone();
-    let mut ids = vec![NONE; problem.reads.len()];
-    for (id, read) in problem.reads.iter().enumerate() {
-        let place = &mut next[read.key as usize];
-        ids[*place as usize] = id as u32;
-        *place += 1;
-    }
-    (start, ids)
 }
