@@ -6,9 +6,11 @@
 //! cargo run --release -p taipan-bench -- peers [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- memory [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- generate [TRANSACTIONS]
+//! cargo run --release -p taipan-bench -- checks [short|full] [--only NAME] [--limit SECONDS] [--table FILE.md]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its measurements")]
 
+mod checks;
 mod formats;
 mod generate;
 mod memory;
@@ -35,6 +37,8 @@ fn main() -> ExitCode {
         ["memory", transactions] => run(transactions, memory::run),
         ["generate", transactions] => run(transactions, generate::run),
         ["convert", from, to] => memory::convert_and_measure(from.as_ref(), to.as_ref()),
+        ["checks", ref rest @ ..] => checks::run(rest),
+        ["check-one", file, level, limit] => checks::check_one(file.as_ref(), level, limit),
         _ => Err(USAGE.into()),
     };
     match result {
@@ -46,4 +50,5 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate [TRANSACTIONS]";
+const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate [TRANSACTIONS]
+       taipan-bench checks [short|full] [--only NAME] [--limit SECONDS] [--table FILE.md]";

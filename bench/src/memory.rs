@@ -66,7 +66,7 @@ pub(crate) fn convert_and_measure(from: &Path, to: &Path) -> Result<(), Box<dyn 
     Ok(())
 }
 
-fn resident_peak() -> Option<f64> {
+pub(crate) fn resident_peak() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok().map(|kilobytes| kilobytes * 1024.0)
