@@ -8,8 +8,8 @@ use crate::model::{Compound, NO_COUNT, NO_ID, NO_SPAN, PackedOp, TxnExtra, flag,
 use crate::names::NameIndex;
 use crate::values::ValueIndex;
 use crate::{
-    Cell, ColumnId, History, Id, KeyId, Lock, NameRef, OpId, Predicate, Range, Row, SessionId, Span, Status,
-    Timestamp, TxnId, ValueId, ValueRef,
+    Cell, ColumnId, History, Id, Interrupt, KeyId, Lock, NameRef, OpId, Predicate, Range, Row, SessionId,
+    Span, Status, Timestamp, TxnId, ValueId, ValueRef,
 };
 use rustc_hash::FxHashSet;
 use std::fmt;
@@ -25,6 +25,8 @@ pub enum BuildError {
     DuplicateId(String),
     /// More than 2³² − 2 of something.
     TooMany(&'static str),
+    /// Whoever waits for the history has asked to stop; see [`Builder::set_interrupt`].
+    Interrupted,
 }
 
 impl fmt::Display for BuildError {
@@ -47,6 +49,7 @@ impl fmt::Display for BuildError {
                 write!(f, "transaction id {id} is used twice: ids must be unique in a history")
             }
             Self::TooMany(what) => write!(f, "more than 4,294,967,294 {what}: split the history"),
+            Self::Interrupted => f.write_str("reading was interrupted"),
         }
     }
 }
@@ -97,7 +100,13 @@ pub struct Builder {
     carried_len: Vec<u32>,
     /// Transactions and operations of parts already taken.
     taken: (u64, u64),
+    interrupt: Interrupt,
+    /// How many operations and transactions may come before the interrupt is asked.
+    unasked: usize,
 }
+
+/// How much work lies between two questions: some microseconds.
+const UNASKED_MAX: usize = 1024;
 
 #[derive(Debug)]
 struct Open {
@@ -127,6 +136,33 @@ impl Builder {
     #[inline]
     pub(crate) fn touch_integers(&self, key: i64, value: i64) -> u32 {
         self.keys.touch_int(key) ^ self.values.touch_int(value)
+    }
+
+    /// From now on [`Self::end`] fails soon after the interrupt is due.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    /// Notes that some work was done, and fails if it is to stop. For readers that gather operations before they
+    /// build transactions of them; [`Self::end`] does it by itself.
+    #[inline]
+    pub fn worked(&mut self, steps: usize) -> Result<(), BuildError> {
+        match self.unasked.checked_sub(steps) {
+            Some(left) => {
+                self.unasked = left;
+                Ok(())
+            }
+            None => self.ask(),
+        }
+    }
+
+    #[cold]
+    fn ask(&mut self) -> Result<(), BuildError> {
+        if self.interrupt.is_due(0) {
+            return Err(BuildError::Interrupted);
+        }
+        self.unasked = UNASKED_MAX;
+        Ok(())
     }
 
     // ---- names and values ----
@@ -358,7 +394,10 @@ impl Builder {
     /// Closes the open transaction. One that is refused is dropped.
     pub fn end(&mut self) -> Result<TxnId, BuildError> {
         let open = self.open.take().expect("end() closes a transaction that begin() opened");
-        let refused = if self.history.len() >= NO_ID as usize - 1 {
+        let ops = self.history.ops.len() - self.history.first_op.last().map_or(0, |&first| first as usize);
+        let refused = if let Err(interrupted) = self.worked(ops + 1) {
+            Some(interrupted)
+        } else if self.history.len() >= NO_ID as usize - 1 {
             Some(BuildError::TooMany("transactions"))
         } else if self.history.ops.len() >= NO_ID as usize - 1 {
             Some(BuildError::TooMany("operations"))
@@ -594,6 +633,16 @@ impl Builder {
         self.taken.1 + self.op_count() as u64
     }
 
+    /// How many sessions have been seen.
+    pub(crate) fn session_count(&self) -> usize {
+        self.sessions.names.len()
+    }
+
+    /// The level that the header asked for.
+    pub(crate) fn level(&self) -> Option<&str> {
+        self.history.header.level.as_deref()
+    }
+
     /// How many keys have been seen; their ids are 0, 1, ….
     pub fn key_count(&self) -> usize {
         self.keys.names.len()
@@ -611,6 +660,7 @@ impl Builder {
     pub fn take_part(&mut self) -> Result<History, BuildError> {
         self.abandon();
         let mut next = Self { started: true, ..Self::default() };
+        next.interrupt = self.interrupt.clone();
         next.taken = (self.total_transactions(), self.total_operations());
         next.carried = std::mem::take(&mut self.carried);
         next.carried_len = std::mem::take(&mut self.carried_len);

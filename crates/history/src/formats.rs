@@ -53,7 +53,7 @@ pub use read::{Loaded, ReadOptions, Warned, read_bytes, read_path, read_stream};
 pub use source::{Bytes, Compression, Directory};
 pub use write::{Part, WriteError, Writing, write_path, write_stream, write_string};
 
-use crate::{Builder, History};
+use crate::{Builder, History, Interrupt};
 use std::fmt;
 
 /// Where and why a reader stopped. The place is a byte offset into the bytes that the reader was given; the
@@ -155,6 +155,8 @@ pub enum Output {
 #[derive(Clone, Debug, Default)]
 pub struct Warnings {
     lenient: bool,
+    /// When due, the next refusal is one, lenient or not: reading is to end.
+    interrupt: Interrupt,
     file: usize,
     /// What was refused, in order, by file; only the first [`Self::KEPT_MAX`], so that memory stays bounded.
     kept: Vec<FileFault>,
@@ -171,6 +173,11 @@ impl Warnings {
         Self { lenient, ..Self::default() }
     }
 
+    /// The same, until the interrupt is due: then every refusal ends the reading.
+    fn until(self, interrupt: Interrupt) -> Self {
+        Self { interrupt, ..self }
+    }
+
     /// Whether refusals become warnings.
     pub fn is_lenient(&self) -> bool {
         self.lenient
@@ -178,7 +185,7 @@ impl Warnings {
 
     /// Passes on a refusal of one transaction. `Ok` means: it is a warning now, drop the transaction and go on.
     pub fn refuse(&mut self, fault: Fault) -> Result<(), Fault> {
-        if !self.lenient {
+        if !self.lenient || self.interrupt.is_due(0) {
             return Err(fault);
         }
         self.count += 1;

@@ -18,6 +18,7 @@ mod column;
 pub mod formats;
 mod ids;
 mod integers;
+mod interrupt;
 mod model;
 mod names;
 mod predicate;
@@ -28,6 +29,7 @@ mod values;
 pub use builder::{BuildError, Builder};
 pub use column::Column;
 pub use ids::{ColumnId, Id, KeyId, OpId, SessionId, TxnId, ValueId};
+pub use interrupt::Interrupt;
 pub use model::{
     Footprint, History, Lock, Operation, Operations, Point, PointKind, Range, Row, Span, Status, Timestamp,
     Transaction,

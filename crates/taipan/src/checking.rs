@@ -3,12 +3,12 @@
 use crate::exit::Exit;
 use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags};
 use crate::input;
-use crate::limits::{self, Limits};
+use crate::limits::{self, Guard, Limits};
 use checker::certify::Certificate;
-use checker::{Budget, Level, Options, Verdict};
-use history::formats::Loaded;
+use checker::{Budget, Level, Options, Undecided, Verdict};
+use history::formats::{Loaded, ReadError};
 use history::{History, Status};
-use report::{Cost, Finding};
+use report::{Cost, Finding, Size};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
@@ -32,6 +32,24 @@ pub(crate) struct Opened {
     read_time: Duration,
 }
 
+/// Why a file is not checked.
+pub(crate) enum Unopened {
+    /// It is no history, or cannot be read.
+    Trouble(String),
+    /// A limit was passed before all of it was read.
+    Ended(Ended),
+}
+
+/// A file whose reading was ended by a limit.
+pub(crate) struct Ended {
+    name: String,
+    /// The level in its header.
+    level: Option<String>,
+    reason: String,
+    size: Size,
+    cost: Cost,
+}
+
 /// A verdict, with what is told of it.
 pub(crate) struct Checked {
     level: Level,
@@ -50,15 +68,23 @@ impl<'f> Checking<'f> {
         Ok(Self { policy, limits, threads })
     }
 
-    /// Reads a file.
-    pub(crate) fn open(&self, file: &Path, reading: &ReadingFlags) -> Result<Opened, String> {
+    /// Reads a file, within the limits.
+    pub(crate) fn open(&self, file: &Path, reading: &ReadingFlags) -> Result<Opened, Unopened> {
         let started = Instant::now();
         let name = file.display().to_string();
-        let loaded = guarded(&name, || reading.read(file))?.map_err(|error| error.to_string())?;
+        let guard = self.limits.guard(started);
+        let read = guarded(&name, || match self.limits.are_set() {
+            true => reading.read_until(file, guard.interrupt()),
+            false => reading.read(file),
+        });
+        let loaded = read.map_err(Unopened::Trouble)?.map_err(|error| match error {
+            ReadError::Interrupted { .. } => Unopened::Ended(Ended::new(&name, error, &guard, started)),
+            error => Unopened::Trouble(error.to_string()),
+        })?;
         let warning = input::left_out(&loaded.warnings);
         let Loaded { history, .. } = loaded;
         if !reading.allow_empty && !history.transactions().any(|txn| txn.is_committed()) {
-            return Err(format!(
+            return Err(Unopened::Trouble(format!(
                 "{name}: holds {} and none of them is committed, so any verdict would be empty; \
                  --allow-empty accepts that",
                 match history.len() {
@@ -66,20 +92,30 @@ impl<'f> Checking<'f> {
                     1 => "1 transaction".to_owned(),
                     many => format!("{many} transactions"),
                 }
-            ));
+            )));
         }
         Ok(Opened { name, history, warning, read_time: started.elapsed() })
     }
 
     /// The levels to check a history at: those asked for, else the one in its header, else serializable.
     pub(crate) fn levels(&self, asked: &[Level], opened: &Opened) -> Result<Vec<Level>, String> {
-        let levels = match (asked, opened.history.level()) {
+        self.levels_of(asked, &opened.name, opened.history.level())
+    }
+
+    /// What is told of a file whose reading was ended: no level is decided.
+    pub(crate) fn undecided(&self, asked: &[Level], ended: &Ended) -> Result<Vec<Finding>, String> {
+        let levels = self.levels_of(asked, &ended.name, ended.level.as_deref())?;
+        let finding = |level: Level| {
+            Finding::undecided(&ended.name, level.name(), ended.reason.clone(), ended.size, ended.cost)
+        };
+        Ok(levels.into_iter().map(finding).collect())
+    }
+
+    fn levels_of(&self, asked: &[Level], name: &str, header: Option<&str>) -> Result<Vec<Level>, String> {
+        let levels = match (asked, header) {
             ([], None) => vec![Level::SERIALIZABLE],
-            ([], Some(name)) => vec![Level::parse(name).map_err(|unknown| {
-                format!(
-                    "{}: its header asks for a level that is not known: {unknown}; --level sets one",
-                    opened.name
-                )
+            ([], Some(level)) => vec![Level::parse(level).map_err(|unknown| {
+                format!("{name}: its header asks for a level that is not known: {unknown}; --level sets one")
             })?],
             (asked, _) => asked.to_vec(),
         };
@@ -117,6 +153,36 @@ impl<'f> Checking<'f> {
     pub(crate) fn certificate(&self, opened: &Opened, checked: &Checked) -> Certificate<'static> {
         let options = self.options(Budget::unlimited());
         Certificate::new(&opened.name, &opened.history, checked.level, &options, &checked.verdict)
+    }
+}
+
+impl Ended {
+    fn new(name: &str, error: ReadError, guard: &Guard, started: Instant) -> Self {
+        let ReadError::Interrupted { bytes, transactions, operations, sessions, level, .. } = error else {
+            unreachable!("only an interrupt ends the reading of a file");
+        };
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let why = match guard.budget().exhausted() {
+            Some(Undecided::Memory) => "the memory is used up",
+            _ => "the time is up",
+        };
+        Self {
+            name: name.to_owned(),
+            level,
+            reason: format!(
+                "{why} while the file is read: {transactions} transactions, in {bytes} bytes, were read so far"
+            ),
+            size: Size {
+                transactions: count(transactions),
+                operations: count(operations),
+                sessions: count(sessions),
+            },
+            cost: Cost {
+                read_ms: milliseconds(started.elapsed()),
+                check_ms: 0.0,
+                peak_rss_bytes: limits::peak_bytes(),
+            },
+        }
     }
 }
 

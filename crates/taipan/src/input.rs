@@ -1,7 +1,10 @@
 //! Histories from files, directories and standard input.
 
 use crate::flags::ReadingFlags;
+use crate::patient::Patient;
+use history::Interrupt;
 use history::formats::{Format, Loaded, ReadError, ReadOptions, Warned, read_path, read_stream};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -22,6 +25,20 @@ impl ReadingFlags {
             true => read_stream("standard input", io::stdin().lock(), &self.options()),
             false => read_path(file, &self.options()),
         }
+    }
+
+    /// The same, until an interrupt is due; a stream in which nothing comes is left then, too.
+    pub(crate) fn read_until(&self, file: &Path, interrupt: Interrupt) -> Result<Loaded, ReadError> {
+        let options = ReadOptions { interrupt: interrupt.clone(), ..self.options() };
+        if is_standard_stream(file) {
+            return read_stream("standard input", Patient::new(|| Ok(io::stdin()), interrupt), &options);
+        }
+        let is_stream = std::fs::metadata(file).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
+        if !is_stream {
+            return read_path(file, &options);
+        }
+        let path = file.to_owned();
+        read_stream(&file.to_string_lossy(), Patient::new(|| File::open(path), interrupt), &options)
     }
 }
 

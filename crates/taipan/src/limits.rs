@@ -9,6 +9,7 @@
 //! Time needs no watcher: the budget holds its own deadline.
 
 use checker::Budget;
+use history::Interrupt;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -28,18 +29,28 @@ const LOOK_EVERY: Duration = Duration::from_millis(3);
 /// Keeps the limits while it is alive.
 pub(crate) struct Guard {
     budget: Budget,
+    memory: Option<u64>,
     watcher: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Limits {
+    /// Whether there is any.
+    pub(crate) fn are_set(self) -> bool {
+        self.time.is_some() || self.memory.is_some()
+    }
+
     /// Starts to watch; `since` is when the file's time began to run.
     pub(crate) fn guard(self, since: Instant) -> Guard {
         let budget = match self.time {
             Some(time) => Budget::unlimited().with_timeout(time.saturating_sub(since.elapsed())),
             None => Budget::unlimited(),
         };
-        let watcher = self.memory.map(|memory_max| watch(budget.clone(), memory_max));
-        Guard { budget, watcher }
+        // The first look is taken here: what is over its limit now does not begin.
+        let watcher = self.memory.map(|memory_max| {
+            look(&budget, memory_max, 0);
+            watch(budget.clone(), memory_max)
+        });
+        Guard { budget, memory: self.memory, watcher }
     }
 }
 
@@ -47,8 +58,7 @@ fn watch(budget: Budget, memory_max: u64) -> (mpsc::Sender<()>, JoinHandle<()>) 
     let (stop, stopped) = mpsc::channel();
     let watcher = std::thread::spawn(move || {
         loop {
-            if resident_bytes().is_some_and(|bytes| bytes > memory_max) {
-                budget.run_out_of_memory();
+            if look(&budget, memory_max, 0) {
                 return;
             }
             if stopped.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
@@ -59,7 +69,27 @@ fn watch(budget: Budget, memory_max: u64) -> (mpsc::Sender<()>, JoinHandle<()>) 
     (stop, watcher)
 }
 
+/// Makes the budget give up if so many bytes more would be too many; whether they would.
+fn look(budget: &Budget, memory_max: u64, ahead: u64) -> bool {
+    let is_over = resident_bytes().is_some_and(|bytes| bytes.saturating_add(ahead) > memory_max);
+    if is_over {
+        budget.run_out_of_memory();
+    }
+    is_over
+}
+
 impl Guard {
+    /// Ends the reading of a file when a limit is passed, or is about to be by what is read at once.
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        let (budget, memory) = (self.budget(), self.memory);
+        Interrupt::when(move |ahead| {
+            if let Some(memory_max) = memory.filter(|_| ahead > 0) {
+                look(&budget, memory_max, ahead);
+            }
+            budget.exhausted().is_some()
+        })
+    }
+
     /// The budget of the work.
     pub(crate) fn budget(&self) -> Budget {
         self.budget.clone()

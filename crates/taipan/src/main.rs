@@ -18,6 +18,7 @@ mod flags;
 mod input;
 mod limits;
 mod output;
+mod patient;
 mod recording;
 
 use clap::Parser;

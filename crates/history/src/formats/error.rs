@@ -9,6 +9,21 @@ use std::path::{Path, PathBuf};
 /// Why a history could not be read.
 #[derive(Debug)]
 pub enum ReadError {
+    /// Whoever waits for the history asked to stop.
+    Interrupted {
+        /// The file.
+        path: PathBuf,
+        /// How far reading had come, in whole pieces of the file.
+        bytes: u64,
+        /// How many transactions were complete.
+        transactions: u64,
+        /// How many operations had been seen.
+        operations: u64,
+        /// How many sessions.
+        sessions: u64,
+        /// The level that the header asked for.
+        level: Option<String>,
+    },
     /// The file could not be opened: it is missing, or not ours to read.
     Open {
         /// The file.
@@ -289,6 +304,9 @@ impl fmt::Display for ReadError {
                 Ok(())
             }
             Self::Fault(located) => located.fmt(f),
+            Self::Interrupted { path, transactions, .. } => {
+                write!(f, "{}: reading was interrupted after {transactions} transactions", path.display())
+            }
             Self::Build { path, error } => write!(f, "{}: {error}", path.display()),
         }
     }

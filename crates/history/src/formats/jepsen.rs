@@ -152,6 +152,7 @@ impl<'a> Operations<'a> {
         tree: &Tree<'a>,
         builder: &mut Builder,
     ) -> Result<(), Fault> {
+        builder.worked(1).map_err(|error| Fault::new(node.offset, error.to_string(), "more time"))?;
         let Form::Map(_) = node.form else {
             return Err(Fault::new(
                 node.offset,

@@ -10,13 +10,13 @@ use super::detect::{BYTE_ORDER_MARK, Probe, detect, why_unrecognised};
 use super::error::{Located, Piece, ReadError};
 use super::source::{Bytes, Compression, Directory, Stream, rest_of, whole_file};
 use super::{Fault, FileFault, Format, FrameLength, Input, Read, Warnings};
-use crate::{Builder, History};
+use crate::{Builder, History, Interrupt};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// How a history is to be read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReadOptions {
     /// The format; `None` detects it.
     pub format: Option<Format>,
@@ -26,6 +26,8 @@ pub struct ReadOptions {
     pub allow_empty: bool,
     /// How many bytes a compressed or piped file may hold if its format must be read as a whole.
     pub decompressed_max: u64,
+    /// Ends the reading early, with [`ReadError::Interrupted`].
+    pub interrupt: Interrupt,
 }
 
 impl ReadOptions {
@@ -35,7 +37,13 @@ impl ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { format: None, lenient: false, allow_empty: false, decompressed_max: Self::DECOMPRESSED_MAX }
+        Self {
+            format: None,
+            lenient: false,
+            allow_empty: false,
+            decompressed_max: Self::DECOMPRESSED_MAX,
+            interrupt: Interrupt::never(),
+        }
     }
 }
 
@@ -149,14 +157,16 @@ impl Source<'_> {
 
 impl<'a> Reading<'a> {
     pub(super) fn new(path: &Path, options: &ReadOptions) -> Self {
+        let mut builder = Builder::new();
+        builder.set_interrupt(options.interrupt.clone());
         Self {
             path: path.to_owned(),
-            options: *options,
+            options: options.clone(),
             source: Source::None,
             offset: 0,
             lines: 0,
-            builder: Builder::new(),
-            warnings: Warnings::new(options.lenient),
+            builder,
+            warnings: Warnings::new(options.lenient).until(options.interrupt.clone()),
             warned: Warned::default(),
             format: None,
         }
@@ -176,7 +186,7 @@ impl<'a> Reading<'a> {
             Input::Lines(_) | Input::Directory(_) => false,
         };
         if is_regular && plain && mapped {
-            let bytes = whole_file(again, self.options.decompressed_max).map_err(failed)?;
+            let bytes = whole_file(again, &self.options).map_err(failed)?;
             self.source = Source::Whole(bytes);
         }
         Ok(format)
@@ -223,7 +233,7 @@ impl<'a> Reading<'a> {
 
     /// Reads a directory: one that is a history, or one that holds nothing but a single history file.
     fn directory(mut self) -> Result<Loaded, ReadError> {
-        let directory = Directory::open(&self.path)?;
+        let directory = Directory::open(&self.path, &self.options)?;
         let probe = Probe { head: &[], complete: true, files: Some(directory.names()) };
         let format = self.options.format.or_else(|| detect(&probe, ""));
         let read = match format.map(|format| (format, format.row().input)) {
@@ -243,7 +253,10 @@ impl<'a> Reading<'a> {
         };
         self.warned.count = self.warnings.count();
         self.warned.first = self.warnings.drain().map(locate).collect();
-        result.map_err(|fault| ReadError::Fault(Box::new(locate(fault))))?;
+        if let Err(fault) = result {
+            self.go_on(0)?;
+            return Err(ReadError::Fault(Box::new(locate(fault))));
+        }
         self.offset = directory.len_bytes();
         self.finish()
     }
@@ -267,6 +280,7 @@ impl<'a> Reading<'a> {
 
     /// Reads one piece more; false at the end.
     pub(super) fn step(&mut self, format: Format) -> Result<bool, ReadError> {
+        self.go_on(0)?;
         match format.row().input {
             Input::Whole(read) => self.step_whole(format, read),
             Input::Lines(read) => self.step_lines(format, read),
@@ -279,9 +293,9 @@ impl<'a> Reading<'a> {
         let bytes = match std::mem::replace(&mut self.source, Source::None) {
             Source::None => return Ok(false),
             Source::Whole(bytes) => bytes,
-            Source::Stream(mut stream) => rest_of(&mut stream, self.options.decompressed_max)
-                .map_err(|source| self.broken(source))?
-                .into(),
+            Source::Stream(mut stream) => {
+                rest_of(&mut stream, &self.options).map_err(|source| self.broken(source))?.into()
+            }
         };
         let skip = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         self.read_piece(format, read, &bytes[skip..])?;
@@ -337,6 +351,8 @@ impl<'a> Reading<'a> {
                 None => source.fill().map_err(|error| self.broken(error))?,
             }
         };
+        // A frame is copied as a whole.
+        self.go_on(frame.len)?;
         let len = usize::try_from(frame.len).unwrap_or(usize::MAX);
         while source.waiting(self.offset).len() < len && !source.is_at_end() {
             source.fill().map_err(|error| self.broken(error))?;
@@ -378,7 +394,10 @@ impl<'a> Reading<'a> {
             }
         }
         self.warned.count = self.warnings.count();
-        result.map_err(|fault| ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault))))?;
+        if let Err(fault) = result {
+            self.go_on(0)?;
+            return Err(ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault))));
+        }
         self.offset += bytes.len() as u64;
         if matches!(format.row().input, Input::Lines(_)) {
             self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
@@ -386,7 +405,29 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
+    /// Whether reading may go on, with a step that takes that many bytes at once.
+    fn go_on(&self, ahead: u64) -> Result<(), ReadError> {
+        match self.options.interrupt.is_due(ahead) {
+            true => Err(self.interrupted()),
+            false => Ok(()),
+        }
+    }
+
+    fn interrupted(&self) -> ReadError {
+        ReadError::Interrupted {
+            path: self.path.clone(),
+            bytes: self.offset,
+            transactions: self.builder.total_transactions(),
+            operations: self.builder.total_operations(),
+            sessions: self.builder.session_count() as u64,
+            level: self.builder.level().map(str::to_owned),
+        }
+    }
+
     fn broken(&self, source: io::Error) -> ReadError {
+        if self.options.interrupt.is_due(0) {
+            return self.interrupted();
+        }
         ReadError::Broken { path: self.path.clone(), offset: self.offset, source }
     }
 

@@ -1,8 +1,8 @@
 //! Where bytes come from: mapped files, streams, directories; compressed or not.
 
-use super::Fault;
 use super::error::ReadError;
 use super::map;
+use super::{Fault, ReadOptions};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -151,12 +151,13 @@ impl<'a> Stream<'a> {
 /// The files of a directory, in natural order (`T2` before `T10`), without those in folders below it.
 #[derive(Debug)]
 pub struct Directory {
+    options: ReadOptions,
     path: PathBuf,
     names: Vec<String>,
 }
 
 impl Directory {
-    pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
+    pub(super) fn open(path: &Path, options: &ReadOptions) -> Result<Self, ReadError> {
         let list = || -> io::Result<Vec<String>> {
             let mut names = Vec::new();
             for entry in std::fs::read_dir(path)? {
@@ -170,7 +171,7 @@ impl Directory {
         };
         let mut names = list().map_err(|source| ReadError::open(path, source))?;
         names.sort_by_cached_key(|name| natural_key(name));
-        Ok(Self { path: path.to_owned(), names })
+        Ok(Self { options: options.clone(), path: path.to_owned(), names })
     }
 
     /// The files' names.
@@ -195,7 +196,7 @@ impl Directory {
             |error: io::Error| Fault::new(0, format!("cannot be read: {error}"), "a readable file");
         let path = self.path_of(file);
         let opened = File::open(&path).map_err(unreadable)?;
-        whole_file(opened, super::ReadOptions::DECOMPRESSED_MAX).map_err(unreadable)
+        whole_file(opened, &self.options).map_err(unreadable)
     }
 }
 
@@ -221,7 +222,7 @@ fn natural_key(name: &str) -> Vec<(String, u64)> {
 }
 
 /// A file as one piece: mapped if it is plain and regular, else read, up to a limit.
-pub(super) fn whole_file(file: File, len_max: u64) -> io::Result<Bytes> {
+pub(super) fn whole_file(file: File, options: &ReadOptions) -> io::Result<Bytes> {
     let meta = file.metadata()?;
     if meta.is_file() && meta.len() > 0 {
         let map = map::map(&file)?;
@@ -230,19 +231,29 @@ pub(super) fn whole_file(file: File, len_max: u64) -> io::Result<Bytes> {
         }
     }
     let mut stream = Stream::new(Box::new(file))?;
-    rest_of(&mut stream, len_max).map(Bytes::from)
+    rest_of(&mut stream, options).map(Bytes::from)
 }
 
 /// All that a stream still holds, up to a limit.
-pub(super) fn rest_of(stream: &mut Stream<'_>, len_max: u64) -> io::Result<Vec<u8>> {
+pub(super) fn rest_of(stream: &mut Stream<'_>, options: &ReadOptions) -> io::Result<Vec<u8>> {
+    let len_max = options.decompressed_max;
     let mut bytes = stream.waiting().to_vec();
-    let left = len_max.saturating_sub(bytes.len() as u64);
-    let read = stream.reader.by_ref().take(left.saturating_add(1)).read_to_end(&mut bytes)?;
-    if read as u64 > left {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("it holds more than {len_max} bytes, and this format must be read as a whole"),
-        ));
+    loop {
+        let read = stream.reader.by_ref().take(REST_LEN).read_to_end(&mut bytes)? as u64;
+        if bytes.len() as u64 > len_max {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it holds more than {len_max} bytes, and this format must be read as a whole"),
+            ));
+        }
+        if read < REST_LEN {
+            return Ok(bytes);
+        }
+        if options.interrupt.is_due(REST_LEN) {
+            return Err(io::Error::other("reading was interrupted"));
+        }
     }
-    Ok(bytes)
 }
+
+/// How much of the rest is read between two questions whether to go on.
+const REST_LEN: u64 = 4 << 20;

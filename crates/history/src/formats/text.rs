@@ -144,6 +144,7 @@ struct Gathering {
 
 impl Gathering {
     fn add(&mut self, offset: usize, line: Line, builder: &mut Builder) -> Result<(), Fault> {
+        builder.worked(1).map_err(|error| Fault::new(offset, error.to_string(), "more time"))?;
         if line.transaction == ABORTED && !line.is_write {
             return Ok(());
         }

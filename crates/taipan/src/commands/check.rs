@@ -1,7 +1,7 @@
 //! `taipan check`: every file at every level asked for.
 
 use crate::certificates::Certificates;
-use crate::checking::{Checked, Checking, Opened};
+use crate::checking::{Checked, Checking, Opened, Unopened};
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::CheckFlags;
@@ -42,10 +42,22 @@ fn check_file(
     progress.say(format_args!("reading {name}"));
     let opened = match checking.open(file, &flags.reading) {
         Ok(opened) => opened,
-        Err(message) => {
+        Err(Unopened::Trouble(message)) => {
             sink.trouble(&name, message, console, progress);
             return Ok(Exit::Error);
         }
+        Err(Unopened::Ended(ended)) => match checking.undecided(&flags.levels.level, &ended) {
+            Ok(findings) => {
+                for finding in findings {
+                    sink.finding(finding, console, progress)?;
+                }
+                return Ok(Exit::Undecided);
+            }
+            Err(message) => {
+                sink.trouble(&name, message, console, progress);
+                return Ok(Exit::Error);
+            }
+        },
     };
     if let Some(warning) = &opened.warning {
         progress.pause(|| console.note(warning));

@@ -1,6 +1,6 @@
 //! `taipan explain`: one history, the argument in full.
 
-use crate::checking::Checking;
+use crate::checking::{Checking, Unopened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{ExplainFlags, ExplainOutput};
@@ -14,15 +14,23 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
     {
         let progress = console.progress(1);
         progress.say(format_args!("reading {}", flags.file.display()));
-        let opened = checking.open(&flags.file, &flags.reading).map_err(Stop::Error)?;
-        if let Some(warning) = &opened.warning {
-            progress.pause(|| console.note(warning));
-        }
-        for level in checking.levels(&flags.levels.level, &opened).map_err(Stop::Error)? {
-            progress.say(format_args!("{}: {level}", opened.name));
-            let checked = checking.check(&opened, level).map_err(Stop::Error)?;
-            exit = exit.and(checked.exit());
-            told.findings.push(checked.finding);
+        match checking.open(&flags.file, &flags.reading) {
+            Err(Unopened::Trouble(message)) => return Err(Stop::Error(message)),
+            Err(Unopened::Ended(ended)) => {
+                exit = Exit::Undecided;
+                told.findings = checking.undecided(&flags.levels.level, &ended).map_err(Stop::Error)?;
+            }
+            Ok(opened) => {
+                if let Some(warning) = &opened.warning {
+                    progress.pause(|| console.note(warning));
+                }
+                for level in checking.levels(&flags.levels.level, &opened).map_err(Stop::Error)? {
+                    progress.say(format_args!("{}: {level}", opened.name));
+                    let checked = checking.check(&opened, level).map_err(Stop::Error)?;
+                    exit = exit.and(checked.exit());
+                    told.findings.push(checked.finding);
+                }
+            }
         }
     }
     match flags.output {
