@@ -113,6 +113,21 @@ pub enum Fault {
     PauseServer,
 }
 
+impl Fault {
+    /// All faults with the way they are written.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("kill-connection", Self::KillConnection),
+        ("kill-server", Self::KillServer),
+        ("restart-server", Self::RestartServer),
+        ("pause-server", Self::PauseServer),
+    ];
+
+    /// The way it is written.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, fault)| *fault == self).map_or("", |(name, _)| name)
+    }
+}
+
 /// Tries for a second or so, until it worked.
 pub(crate) fn try_repeatedly(mut attempt: impl FnMut() -> Result<bool, Failure>) -> Result<bool, Failure> {
     for _ in 0..100 {

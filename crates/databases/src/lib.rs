@@ -61,4 +61,4 @@ pub use request::{
 pub use run::{Client, Counts, Plan, Progress, RunError, RunOptions, Step, Summary, run};
 pub use sqlite::Sqlite;
 pub use target::{TARGETS, TargetForm, open};
-pub use workloads::WorkloadPlan;
+pub use workloads::{Naming, WorkloadPlan};

@@ -148,8 +148,8 @@ struct Sink {
     file: Option<LineFile>,
     memory: Option<Interner>,
     listener: Option<Listener>,
-    stamps: Vec<Option<Stamp>>,
-    keep_stamps: bool,
+    /// Outcome and stamp of every transaction, in the order of the file, if they are kept.
+    stamps: Option<Vec<(Status, Option<Stamp>)>>,
 }
 
 /// Where a recorder keeps what it is told.
@@ -161,6 +161,9 @@ pub struct Sinks {
     pub memory: bool,
     /// Told of every transaction.
     pub listener: Option<Listener>,
+    /// Whether what the database says of transactions' places is kept, for
+    /// [`Recorder::finish_timestamped`].
+    pub stamps: bool,
     /// How much is kept.
     pub detail: Detail,
 }
@@ -173,8 +176,8 @@ impl Recorder {
             Some(path) => Some(LineFile::create(path, &line::header(header))?),
         };
         let memory = sinks.memory.then(|| Interner::new(header));
-        let keep_stamps = sinks.memory;
-        let sink = Sink { file, memory, listener: sinks.listener, stamps: Vec::new(), keep_stamps };
+        let stamps = sinks.stamps.then(Vec::new);
+        let sink = Sink { file, memory, listener: sinks.listener, stamps };
         let shared = Shared { start: Instant::now(), detail: sinks.detail, sink: Mutex::new(sink) };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -207,15 +210,17 @@ impl Recorder {
     /// The history with the database's own timestamps; the file gets them, too. Transactions that did not
     /// commit, as far as their clients know, have none.
     pub fn finish_timestamped(self, database: &dyn Database) -> Result<History, RunError> {
-        let (mut history, stamps, file) = {
+        let (memory, stamps, file) = {
             let mut sink = self.shared.sink();
-            let memory = sink.memory.take();
-            let history = memory.map_or_else(|| Ok(History::default()), Interner::finish);
-            (history.map_err(RecordError::from)?, std::mem::take(&mut sink.stamps), sink.file.take())
+            (sink.memory.take(), sink.stamps.take(), sink.file.take())
         };
+        let mut history =
+            memory.map_or_else(|| Ok(History::default()), Interner::finish).map_err(RecordError::from)?;
+        let Some(stamps) = stamps else { return Ok(history) };
+        let (statuses, stamps): (Vec<Status>, Vec<Option<Stamp>>) = stamps.into_iter().unzip();
         let mut times = database.timestamps(&stamps)?;
-        for (txn, (time, stamp)) in history.transactions().zip(times.iter_mut().zip(&stamps)) {
-            let has_committed = match txn.status() {
+        for (time, (status, stamp)) in times.iter_mut().zip(statuses.iter().zip(&stamps)) {
+            let has_committed = match status {
                 Status::Committed => true,
                 Status::Aborted => false,
                 // The log knows what the client never learnt, if the client knew what to look for.
@@ -350,8 +355,8 @@ impl Tracer {
         if let Some(listener) = &mut sink.listener {
             listener(&record);
         }
-        if sink.keep_stamps {
-            sink.stamps.push(record.stamp.take());
+        if let Some(stamps) = &mut sink.stamps {
+            stamps.push((status, record.stamp.take()));
         }
         Ok(())
     }

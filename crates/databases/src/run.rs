@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use workload::Random;
 
 /// A workload: a table, its first contents, and what each session does.
 pub trait Plan: Sync {
@@ -73,6 +74,9 @@ pub struct RunOptions {
     pub isolation: Option<Isolation>,
     /// How long a session waits between transactions.
     pub think: Duration,
+    /// One transaction in four waits before each of its operations, at random up to this long: it stays
+    /// open while others begin and commit.
+    pub pause: Duration,
     /// Disturbances, each at its time after the start.
     pub faults: Vec<(Duration, Fault)>,
     /// How long to try to connect again after a connection was lost.
@@ -89,6 +93,7 @@ impl Default for RunOptions {
             duration: None,
             isolation: None,
             think: Duration::ZERO,
+            pause: Duration::ZERO,
             faults: Vec::new(),
             reconnect: Duration::from_secs(30),
             progress: Arc::default(),
@@ -225,6 +230,7 @@ pub fn run(
                     clock: &clock,
                     left: options.transactions.map(|all| share(all, options.sessions, session)),
                     tracer: recorder.tracer(Name::Int(session as i64 + 1)),
+                    random: Random::new(session as u64),
                 };
                 let client = plan.client(session);
                 let first_error = &first_error;
@@ -317,6 +323,7 @@ struct Worker<'a> {
     clock: &'a Clock,
     left: Option<u64>,
     tracer: Tracer,
+    random: Random,
 }
 
 /// How a transaction ended, before it is written down.
@@ -387,6 +394,7 @@ impl Worker<'_> {
 
     /// Begins and issues the plan's operations, up to its decision.
     fn operations(&mut self, session: &mut dyn Session, client: &mut dyn Client) -> Result<Step, Failure> {
+        let pauses = !self.options.pause.is_zero() && self.random.chance(0.25);
         session.begin(&self.isolation, client.access())?;
         let mut last: Option<Response> = None;
         loop {
@@ -398,6 +406,10 @@ impl Worker<'_> {
                 && !session.locks()
             {
                 *lock = Lock::None;
+            }
+            if pauses {
+                let pause_us = u64::try_from(self.options.pause.as_micros()).unwrap_or(u64::MAX - 1);
+                thread::sleep(Duration::from_micros(self.random.below(pause_us + 1)));
             }
             self.tracer.call(request.clone());
             let answer = session.execute(&request);

@@ -201,6 +201,16 @@ impl Folder {
         self.user.as_ref().map(|user| user.name.as_str())
     }
 
+    /// Whose permission it is that is missing.
+    fn who(&self, error: &io::Error) -> String {
+        match self.user_name() {
+            Some(user) if error.kind() == io::ErrorKind::PermissionDenied => {
+                format!(" (servers do not run as root: user {user} must be able to read and run it)")
+            }
+            _ => String::new(),
+        }
+    }
+
     fn command(&self, program: &Path, libraries: Option<&Path>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.path).stdin(Stdio::null()).env("LC_ALL", "C").env("HOME", &self.path);
@@ -222,7 +232,7 @@ impl Folder {
         let output = command
             .args(&setup.args)
             .output()
-            .map_err(|error| Failure::mistake(format!("cannot run {name}: {error}")))?;
+            .map_err(|error| Failure::mistake(format!("cannot run {name}: {error}{}", self.who(&error))))?;
         if output.status.success() {
             return Ok(());
         }
@@ -233,7 +243,8 @@ impl Folder {
 
     fn spawn_server(&self, server: &ServerCommand) -> Result<Child, Failure> {
         let name = server.program.display();
-        let failed = |error: io::Error| Failure::mistake(format!("cannot start {name}: {error}"));
+        let failed =
+            |error: io::Error| Failure::mistake(format!("cannot start {name}: {error}{}", self.who(&error)));
         let log = fs::OpenOptions::new().create(true).append(true).open(self.log()).map_err(failed)?;
         let mut command = self.command(&server.program, server.libraries.as_deref());
         // A process group of its own: Ctrl-C ends the workload, not the server under it.

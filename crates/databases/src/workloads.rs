@@ -13,6 +13,18 @@ pub struct WorkloadPlan {
     settings: Settings,
     sessions: Vec<SessionPlan>,
     lock: Lock,
+    naming: Naming,
+}
+
+/// What the keys of a plan are called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// By their number: neighbours in the plan are neighbours in the database.
+    #[default]
+    InOrder,
+    /// By a number that is spread over the whole range, so that keys in use at the same time lie on
+    /// different pages. Databases that track reads by page then see fewer conflicts that are none.
+    Spread,
 }
 
 impl WorkloadPlan {
@@ -21,12 +33,17 @@ impl WorkloadPlan {
         let sessions = (0..settings.sessions)
             .map(|session| SessionPlan::new(&settings, session))
             .collect::<Result<_, _>>()?;
-        Ok(Self { settings, sessions, lock: Lock::None })
+        Ok(Self { settings, sessions, lock: Lock::None, naming: Naming::InOrder })
     }
 
     /// Makes every point read of a transaction that writes a locking read.
     pub fn with_locking_reads(self, lock: Lock) -> Self {
         Self { lock, ..self }
+    }
+
+    /// Sets what keys are called.
+    pub fn with_naming(self, naming: Naming) -> Self {
+        Self { naming, ..self }
     }
 
     /// What it was made of.
@@ -49,7 +66,7 @@ impl Plan for WorkloadPlan {
     }
 
     fn initial(&self) -> Vec<(Name, Value)> {
-        self.settings.initial_rows().map(|(key, value)| (name(key), value_of(value))).collect()
+        self.settings.initial_rows().map(|(key, value)| (self.naming.name(key), value_of(value))).collect()
     }
 
     fn client(&self, session: usize) -> Box<dyn Client + '_> {
@@ -58,6 +75,7 @@ impl Plan for WorkloadPlan {
             plan,
             template: Template::default(),
             lock: self.lock,
+            naming: self.naming,
             place: 0,
             reading: None,
             numbers: HashMap::new(),
@@ -69,6 +87,7 @@ struct TemplateClient {
     plan: SessionPlan,
     template: Template,
     lock: Lock,
+    naming: Naming,
     /// The next step of the template.
     place: usize,
     /// The key of the point read whose answer is awaited.
@@ -103,6 +122,8 @@ impl Client for TemplateClient {
 impl TemplateClient {
     /// What a step sends; `None` if it sends nothing and the transaction goes on.
     fn request(&mut self, step: workload::Step) -> Option<Request> {
+        let naming = self.naming;
+        let name = |key| naming.name(key);
         let request = match step {
             workload::Step::Read { key, lock } => {
                 self.reading = Some(key);
@@ -154,8 +175,14 @@ impl TemplateClient {
 const V1: &str = "v1";
 const V2: &str = "v2";
 
-fn name(key: Key) -> Name {
-    Name::Int(i64::from(key.0))
+impl Naming {
+    fn name(self, key: Key) -> Name {
+        Name::Int(i64::from(match self {
+            Self::InOrder => key.0,
+            // An odd factor: different keys keep different names.
+            Self::Spread => key.0.wrapping_mul(0x9e37_79b1),
+        }))
+    }
 }
 
 fn value_of(value: workload::Value) -> Value {

@@ -125,6 +125,7 @@ fn the_file_and_the_memory_hold_the_same_transactions() {
         listener: Some(Box::new(move |_| {
             counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         })),
+        stamps: false,
         detail: Detail { statements: false, operation_clocks: false },
     };
     let recorder = Recorder::new(&header, sinks).unwrap();

@@ -1,5 +1,9 @@
 //! What the user can type. The texts here are the help.
 
+mod databases;
+
+pub(crate) use databases::LoadFlags;
+
 use checker::Level;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use history::formats::Format;
@@ -33,7 +37,7 @@ pub(crate) enum Command {
     Check(CheckFlags),
     Explain(ExplainFlags),
     Certify(CertifyFlags),
-    Run(RunFlags),
+    Run(Box<RunFlags>),
     Convert(ConvertFlags),
     Stats(StatsFlags),
     Generate(GenerateFlags),
@@ -427,7 +431,8 @@ pub(crate) struct DemoFlags {}
 
 /// Run a workload on a database, record what clients see, and check it
 ///
-/// The database is checked at the level that it promises, unless --level says otherwise.
+/// The database is checked at the level that it promises, unless --level says otherwise. Ctrl-C ends the workload
+/// and checks what was recorded so far.
 #[derive(Debug, Args)]
 #[command(after_help = run_help())]
 pub(crate) struct RunFlags {
@@ -438,7 +443,8 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) plan: WorkloadFlags,
 
-    /// The isolation level to ask the database for, by its own name [default: the strongest]
+    /// The isolation level to ask the database for, by its own name [default: the weakest that promises the
+    /// levels asked for, else the strongest]
     #[arg(long, value_name = "NAME")]
     pub(crate) isolation: Option<String>,
 
@@ -450,9 +456,16 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "SECS", value_parser = seconds, conflicts_with = "transactions")]
     pub(crate) duration: Option<Duration>,
 
-    /// Keep the history in a file
+    /// Keep the history in a file, written as it happens; memory then stays flat however long the run is
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+
+    /// Do not check what was recorded
+    #[arg(long, requires = "record")]
+    pub(crate) no_check: bool,
+
+    #[command(flatten)]
+    pub(crate) load: LoadFlags,
 
     #[command(flatten)]
     pub(crate) levels: LevelFlags,
@@ -474,21 +487,20 @@ pub(crate) struct RunFlags {
 
 /// The targets, and examples.
 fn run_help() -> String {
-    let mut rows: Vec<String> =
-        databases::TARGETS.iter().map(|row| format!("  {:30} {}", row.form, row.meaning)).collect();
-    rows.push(format!(
-        "  {:30} {}",
-        "sim:LEVEL?NAME=VALUE&…", "a simulated database; see `taipan help generate`"
-    ));
+    let simulated =
+        format!("  {:30} {}", "sim:LEVEL?NAME=VALUE&…", "a simulated database; see `taipan help generate`");
     format!(
-        "Targets:\n{}\n\n\
+        "{}\n{simulated}\n\n\
 Exit status: as of `taipan check`.
 
 Examples:
   taipan run sqlite:
   taipan run postgres:temp --workload list-append --isolation repeatable-read --record h.jsonl
+  taipan run postgres:temp --level SI --workload blind-writes --timestamps
+  taipan run mariadb:temp --isolation repeatable-read --level SI
+  taipan run postgres:temp --duration 60 --fault kill-server@20 --fault kill-connection@40
   taipan run 'sim:snapshot-isolation?bug=lost-update' --level SI",
-        rows.join("\n")
+        databases::targets()
     )
 }
 

@@ -1,12 +1,17 @@
 //! From a target and a workload to a recorded history.
 
 use crate::console::Progress;
-use crate::flags::WorkloadFlags;
+use crate::flags::{LoadFlags, WorkloadFlags};
 use checker::Level;
-use databases::{Counts, Database, Header, Isolation, Plan, Recorder, RunOptions, Sinks, WorkloadPlan};
+use databases::{
+    Counts, Database, Detail, Header, Isolation, Naming, Plan, Recorder, RunOptions, Sinks, WorkloadPlan,
+};
+use history::formats::ReadOptions;
 use history::{Builder, History};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use workload::{Config, Fields, Planted, Settings, Simulation, Strength, Workload};
@@ -22,18 +27,25 @@ pub(crate) struct Recorded {
     pub(crate) planted: Vec<Planted>,
     /// How long it took.
     pub(crate) time: Duration,
+    /// Why the run ended before its time.
+    pub(crate) trouble: Option<String>,
 }
 
 /// How to record from a live database.
 pub(crate) struct Session<'a> {
-    /// The isolation level to ask for, by the database's name; the strongest if none is given.
+    /// The isolation level to ask for, by the database's name.
     pub(crate) isolation: Option<&'a str>,
+    /// The levels that will be checked; without a name, the weakest isolation level that promises them all is
+    /// asked for, else the strongest.
+    pub(crate) levels: &'a [Level],
     /// Whether to ask for the database's own timestamps.
     pub(crate) timestamps: bool,
     /// When to stop, if not after the number of transactions.
     pub(crate) duration: Option<Duration>,
-    /// A file in the native format, written as it happens.
+    /// A file in the native format, written as it happens. The history is then read from it afterwards.
     pub(crate) file: Option<PathBuf>,
+    /// Everything else.
+    pub(crate) load: &'a LoadFlags,
 }
 
 impl WorkloadFlags {
@@ -50,8 +62,14 @@ impl WorkloadFlags {
         let settings = Workload::named(&self.workload).map_err(said)?;
         let mut config = Config::new(settings, Strength::Serializable, self.transactions);
         config.plan.sessions = LIVE_SESSIONS;
+        let simulated = config.clone();
         self.apply(&mut config)?;
-        Ok(config.plan)
+        // What is not part of the plan is a property of the simulated database.
+        let plan = std::mem::replace(&mut config.plan, simulated.plan.clone());
+        match config == simulated {
+            true => Ok(plan),
+            false => Err("--set: only settings of the workload can be changed on a real database".to_owned()),
+        }
     }
 
     fn apply(&self, config: &mut Config) -> Result<(), String> {
@@ -78,7 +96,14 @@ pub(crate) fn simulated(config: Config) -> Result<Recorded, String> {
     let simulation = Simulation::new(config).map_err(said)?;
     let summary = simulation.run(Fields::default(), &mut builder).map_err(said)?;
     let history = builder.finish().map_err(said)?;
-    Ok(Recorded { history, level, database, planted: summary.planted, time: started.elapsed() })
+    Ok(Recorded {
+        history,
+        level,
+        database,
+        planted: summary.planted,
+        time: started.elapsed(),
+        trouble: None,
+    })
 }
 
 /// Records from a live database.
@@ -90,45 +115,95 @@ pub(crate) fn live(
     progress: &Progress,
 ) -> Result<Recorded, String> {
     let name = database.name();
-    let isolation = isolation(database, session.isolation)?;
+    let isolation = isolation(database, session.isolation, session.levels)?;
     let level = Level::parse(isolation.promises).map_err(said)?;
+    let interrupt = Interrupt::watch().map_err(said)?;
+    let plan = plan(settings, session.load)?;
+    let header = header(&name, &isolation, level, &plan);
+    database.create(&plan.schema(), &header.initial).map_err(said)?;
     if session.timestamps {
         database.enable_timestamps(&isolation).map_err(said)?;
     }
-    let plan = WorkloadPlan::new(settings).map_err(said)?;
-    let header = Header {
-        level: Some(level.name().to_owned()),
-        initial: plan.initial(),
-        notes: vec![
-            ("database".to_owned(), name.clone()),
-            ("isolation".to_owned(), isolation.name.to_owned()),
-            ("workload".to_owned(), plan.settings().workload.name().to_owned()),
-            ("seed".to_owned(), plan.settings().seed.to_string()),
-        ],
+    let sinks = Sinks {
+        memory: session.file.is_none(),
+        file: session.file.clone(),
+        stamps: session.timestamps,
+        detail: session.load.detail(),
+        ..Sinks::default()
     };
-    database.create(&plan.schema(), &header.initial).map_err(said)?;
-    let sinks = Sinks { file: session.file, memory: true, ..Sinks::default() };
     let recorder = Recorder::new(&header, sinks).map_err(said)?;
     let options = RunOptions {
         sessions: plan.sessions_max(),
         transactions: session.duration.is_none().then_some(transactions),
         duration: session.duration,
         isolation: Some(isolation),
+        think: session.load.think,
+        pause: session.load.pause,
+        faults: session.load.fault.clone(),
         ..RunOptions::default()
     };
-    let summary = watched(&options, progress, || databases::run(database, &plan, &recorder, &options))?;
+    let started = Instant::now();
+    let run = || databases::run(database, &plan, &recorder, &options);
+    let result = watched(&options, progress, &interrupt, run);
+    let time = started.elapsed();
+    // A run that stopped early, by a full disk or a server that went away, left a history that is whole.
+    let trouble = match result {
+        Ok(_) => None,
+        Err(error) if options.progress.counts() == Counts::default() => return Err(said(error)),
+        Err(error) => Some(said(error)),
+    };
     let history = match session.timestamps {
         true => recorder.finish_timestamped(database).map_err(said)?,
         false => recorder.finish().map_err(said)?,
     };
-    Ok(Recorded { history, level, database: name, planted: Vec::new(), time: summary.elapsed })
+    interrupt.is_over();
+    let history = match &session.file {
+        None => history,
+        Some(file) => history::formats::read_path(file, &ReadOptions::default()).map_err(said)?.history,
+    };
+    Ok(Recorded { history, level, database: name, planted: Vec::new(), time, trouble })
 }
 
-fn isolation(database: &dyn Database, wanted: Option<&str>) -> Result<Isolation, String> {
+impl LoadFlags {
+    fn detail(&self) -> Detail {
+        Detail { statements: !self.no_statements, operation_clocks: !self.no_operation_clocks }
+    }
+}
+
+fn plan(settings: Settings, load: &LoadFlags) -> Result<WorkloadPlan, String> {
+    let naming = if load.spread_keys { Naming::Spread } else { Naming::InOrder };
+    let plan = WorkloadPlan::new(settings).map_err(said)?;
+    Ok(plan.with_locking_reads(load.lock_reads.into()).with_naming(naming))
+}
+
+fn header(database: &str, isolation: &Isolation, level: Level, plan: &WorkloadPlan) -> Header {
+    let settings = plan.settings();
+    let note = |name: &str, value: &dyn Display| (name.to_owned(), value.to_string());
+    Header {
+        level: Some(level.name().to_owned()),
+        initial: plan.initial(),
+        notes: vec![
+            note("database", &database),
+            note("isolation", &isolation.name),
+            note("workload", &settings.workload.name()),
+            note("seed", &settings.seed),
+            note("sessions", &settings.sessions),
+            note("keys", &settings.keys),
+        ],
+    }
+}
+
+/// The isolation level to ask for.
+fn isolation(database: &dyn Database, wanted: Option<&str>, levels: &[Level]) -> Result<Isolation, String> {
     let offered = database.isolations();
-    let found = match wanted {
-        None => offered.last(),
-        Some(wanted) => offered.iter().find(|isolation| isolation.name == wanted),
+    let promises_all = |isolation: &&Isolation| {
+        let promised = Level::parse(isolation.promises);
+        promised.is_ok_and(|promised| levels.iter().all(|asked| implies(promised, *asked)))
+    };
+    let found = match (wanted, levels) {
+        (None, []) => offered.last(),
+        (None, _) => offered.iter().find(promises_all).or(offered.last()),
+        (Some(wanted), _) => offered.iter().find(|isolation| isolation.name == wanted),
     };
     found.copied().ok_or_else(|| {
         let names: Vec<&str> = offered.iter().map(|isolation| isolation.name).collect();
@@ -141,25 +216,99 @@ fn isolation(database: &dyn Database, wanted: Option<&str>) -> Result<Isolation,
     })
 }
 
-/// Runs a workload while another thread tells the progress bar how far it is.
-fn watched<T>(
+/// Whether every history that keeps one level keeps the other.
+fn implies(stronger: Level, weaker: Level) -> bool {
+    let implications = checker::implications();
+    let mut known = vec![stronger];
+    let mut next = 0;
+    while next < known.len() {
+        let level = known[next];
+        next += 1;
+        let follow = implications.iter().filter(|one| one.stronger == level && !one.without_predicates);
+        for one in follow {
+            if !known.contains(&one.weaker) {
+                known.push(one.weaker);
+            }
+        }
+    }
+    known.contains(&weaker)
+}
+
+/// Ctrl-C ends the workload; a second one, or one after the workload, ends the program.
+struct Interrupt {
+    asked: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    fn watch() -> std::io::Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&asked))?;
+            signal_hook::flag::register(signal, Arc::clone(&asked))?;
+        }
+        Ok(Self { asked })
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs a workload while another thread tells the progress bar how far it is, and looks for Ctrl-C.
+fn watched<T: Send>(
     options: &RunOptions,
     progress: &Progress,
+    interrupt: &Interrupt,
     run: impl FnOnce() -> Result<T, databases::RunError>,
-) -> Result<T, String> {
+) -> Result<T, databases::RunError> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let mut rate = Rate::new();
             while !done.load(Ordering::Relaxed) {
-                let Counts { committed, aborted, unknown, .. } = options.progress.counts();
-                progress.at(committed + aborted + unknown);
-                std::thread::sleep(Duration::from_millis(50));
+                rate.show(options.progress.counts(), progress);
+                if interrupt.is_asked() {
+                    options.progress.stop();
+                }
+                std::thread::sleep(Duration::from_millis(20));
             }
         });
         let result = run();
         done.store(true, Ordering::Relaxed);
-        result.map_err(said)
+        result
     })
+}
+
+/// Transactions a second, over the last second or so.
+struct Rate {
+    since: Instant,
+    before: u64,
+    a_second: f64,
+}
+
+impl Rate {
+    fn new() -> Self {
+        Self { since: Instant::now(), before: 0, a_second: 0.0 }
+    }
+
+    fn show(&mut self, counts: Counts, progress: &Progress) {
+        let Counts { committed, aborted, unknown, .. } = counts;
+        let all = committed + aborted + unknown;
+        progress.at(all);
+        let passed = self.since.elapsed().as_secs_f64();
+        if passed < 0.5 {
+            return;
+        }
+        self.a_second = (all - self.before) as f64 / passed;
+        (self.since, self.before) = (Instant::now(), all);
+        let share = 100.0 * aborted as f64 / all.max(1) as f64;
+        let unknown = if unknown > 0 { format!(", {unknown} unknown") } else { String::new() };
+        progress.say(format_args!("{:.0} a second, {share:.0} % aborted{unknown}", self.a_second));
+    }
 }
 
 /// Writes a history in the native format, or the one that the file's name tells.
@@ -180,4 +329,17 @@ pub(crate) fn place(planted: &Planted) -> String {
 
 fn said(error: impl Display) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_level_implies() {
+        let level = |name| Level::parse(name).expect("a name of the table");
+        let (ser, si, rc) = (level("SER"), level("SI"), level("RC"));
+        assert!(implies(ser, ser) && implies(ser, si) && implies(ser, rc) && implies(si, rc));
+        assert!(!implies(si, ser) && !implies(rc, si));
+    }
 }

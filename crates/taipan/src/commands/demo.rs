@@ -3,7 +3,7 @@
 use crate::checking::{Checked, Checking, Opened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
-use crate::flags::{LimitFlags, PolicyFlags};
+use crate::flags::{LimitFlags, LoadFlags, PolicyFlags};
 use crate::recording::{self, Recorded, Session};
 use checker::Verdict;
 use report::Told;
@@ -56,7 +56,14 @@ fn real_database(file: &Path, console: &mut Console) -> Result<Recorded, Stop> {
     console.out().flush()?;
     let progress = console.progress(TRANSACTIONS);
     progress.say("running");
-    let session = Session { isolation: None, timestamps: false, duration: None, file: Some(file.to_owned()) };
+    let session = Session {
+        isolation: None,
+        levels: &[],
+        timestamps: false,
+        duration: None,
+        file: Some(file.to_owned()),
+        load: &LoadFlags::default(),
+    };
     recording::live(&mut *database, settings(), TRANSACTIONS, session, &progress).map_err(Stop::Error)
 }
 

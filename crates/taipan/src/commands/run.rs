@@ -10,10 +10,18 @@ use crate::recording::{self, Recorded, Session};
 pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let recorded = record(flags, console).map_err(Stop::Error)?;
-    let opened = Opened::recorded(flags.target.clone(), recorded.history);
-    console.note(format_args!("{}: {}", recorded.database, opened.counts()));
+    if let Some(trouble) = &recorded.trouble {
+        console.error(trouble);
+    }
+    let name = flags.record.as_ref().map_or(flags.target.clone(), |file| file.display().to_string());
+    let opened = Opened::recorded(name, recorded.history);
+    let a_second = opened.history.len() as f64 / recorded.time.as_secs_f64().max(1e-9);
+    console.note(format_args!("{}: {} ({a_second:.0} a second)", recorded.database, opened.counts()));
     for planted in &recorded.planted {
         console.note(format_args!("planted {}", recording::place(planted)));
+    }
+    if flags.no_check {
+        return Ok(Exit::Accepted);
     }
     let asked = if flags.levels.level.is_empty() { vec![recorded.level] } else { flags.levels.level.clone() };
     let levels = checking.levels(&asked, &opened).map_err(Stop::Error)?;
@@ -44,12 +52,18 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
         return Ok(recorded);
     }
     let settings = flags.plan.plan()?;
+    if let Some(file) = flags.record.as_ref().filter(|file| file.extension().is_none_or(|end| end != "jsonl"))
+    {
+        return Err(format!("{}: what happens is recorded as plain .jsonl", file.display()));
+    }
     let mut database = databases::open(&flags.target).map_err(|failure| failure.to_string())?;
     let session = Session {
         isolation: flags.isolation.as_deref(),
+        levels: &flags.levels.level,
         timestamps: flags.timestamps,
         duration: flags.duration,
         file: flags.record.clone(),
+        load: &flags.load,
     };
     recording::live(&mut *database, settings, flags.plan.transactions, session, &progress)
 }
