@@ -7,6 +7,7 @@ mod demo;
 mod explain;
 mod generate;
 mod levels;
+mod matrix;
 mod run;
 mod stats;
 
@@ -24,6 +25,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
         Command::Convert(flags) => convert::run(&flags, console),
         Command::Stats(flags) => stats::run(&flags, console),
         Command::Generate(flags) => generate::run(&flags, console),
+        Command::Matrix(flags) => matrix::run(&flags, console),
         Command::Levels(flags) => levels::run(&flags, console),
     }
 }

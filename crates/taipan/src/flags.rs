@@ -2,7 +2,7 @@
 
 mod databases;
 
-pub(crate) use databases::LoadFlags;
+pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
 
 use checker::Level;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -38,6 +38,7 @@ pub(crate) enum Command {
     Explain(ExplainFlags),
     Certify(CertifyFlags),
     Run(Box<RunFlags>),
+    Matrix(MatrixFlags),
     Convert(ConvertFlags),
     Stats(StatsFlags),
     Generate(GenerateFlags),

@@ -60,11 +60,57 @@ impl From<LockReads> for history::Lock {
     }
 }
 
+/// The anomaly matrix of a live database: which anomalies occur at which level, against what is known
+///
+/// Each of the scripted schedules of hermitage is played at each isolation level of the database.
+#[derive(Debug, Args)]
+#[command(after_help = matrix_help())]
+pub(crate) struct MatrixFlags {
+    /// The database; see below
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: String,
+
+    /// How to print it
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: MatrixOutput,
+
+    /// Show every step and its answer, of this anomaly or of all
+    #[arg(long, value_name = "ANOMALY", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) trace: Option<String>,
+
+    /// Play everything so many times; every run must agree
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+}
+
+/// How the matrix is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MatrixOutput {
+    /// For people
+    Text,
+    /// One JSON object a line, for every anomaly and level
+    Json,
+    /// One self-contained page
+    Html,
+}
+
 /// The targets that are live databases, a line each.
 pub(super) fn targets() -> String {
     let rows: Vec<String> =
         ::databases::TARGETS.iter().map(|row| format!("  {:30} {}", row.form, row.meaning)).collect();
     format!("Targets:\n{}", rows.join("\n"))
+}
+
+fn matrix_help() -> String {
+    targets()
+        + "
+
+Exit status: 0 if all is as expected, 1 if something is not, 3 for errors.
+
+Examples:
+  taipan matrix postgres:temp
+  taipan matrix 'mariadb:temp?innodb_snapshot_isolation=ON' --output html > matrix.html
+  taipan matrix mariadb:temp --trace P4"
 }
 
 /// `NAME@SECS`.

@@ -1,0 +1,174 @@
+//! `taipan matrix`: scripted schedules on a live database, seen against expected.
+
+use crate::console::{Console, Outcome, Stop};
+use crate::exit::Exit;
+use crate::flags::{MatrixFlags, MatrixOutput};
+use databases::{Cell, Matrix, SCHEDULES};
+use serde_json::json;
+use std::fmt::{Display, Write as _};
+use std::io::Write;
+
+pub(crate) fn run(flags: &MatrixFlags, console: &mut Console) -> Outcome {
+    if let Some(name) = flags.trace.as_deref().filter(|name| !name.is_empty())
+        && !SCHEDULES.iter().any(|schedule| schedule.name == name)
+    {
+        let names: Vec<&str> = SCHEDULES.iter().map(|schedule| schedule.name).collect();
+        return Err(Stop::Error(format!("there is no anomaly {name:?}; there are {}", names.join(", "))));
+    }
+    let matrices = play(flags, console)?;
+    let Some(first) = matrices.first() else { return Ok(Exit::Accepted) };
+    match flags.output {
+        MatrixOutput::Text => text(first, flags, console)?,
+        MatrixOutput::Json => json_lines(first, console)?,
+        MatrixOutput::Html => write!(console.out(), "{}", page(first))?,
+    }
+    let unstable = matrices.iter().skip(1).filter(|matrix| !agree(first, matrix)).count();
+    if unstable > 0 {
+        console.error(format_args!("{unstable} of {} runs differ from the first", matrices.len()));
+        return Ok(Exit::Violated);
+    }
+    Ok(if first.surprises().next().is_some() { Exit::Violated } else { Exit::Accepted })
+}
+
+fn said(error: impl Display) -> Stop {
+    Stop::Error(error.to_string())
+}
+
+fn play(flags: &MatrixFlags, console: &Console) -> Result<Vec<Matrix>, Stop> {
+    let progress = console.progress(0);
+    progress.say(format_args!("opening {}", flags.target));
+    let database = databases::open(&flags.target).map_err(said)?;
+    (1..=flags.runs)
+        .map(|run| {
+            let say = |done: usize, all: usize| {
+                progress.say(format_args!("run {run} of {}: {done} of {all} schedules", flags.runs));
+            };
+            databases::matrix(&*database, say).map_err(said)
+        })
+        .collect()
+}
+
+fn agree(one: &Matrix, other: &Matrix) -> bool {
+    let seen = |matrix: &Matrix| -> Vec<bool> {
+        matrix.rows.iter().flat_map(|row| row.cells.iter().map(|cell| cell.seen)).collect()
+    };
+    seen(one) == seen(other)
+}
+
+/// `X` occurs, `–` does not; `!` beside it: not what is known.
+fn mark(cell: &Cell) -> String {
+    format!("{}{}", if cell.seen { "X" } else { "–" }, if cell.is_surprising() { " !" } else { "" })
+}
+
+fn text(matrix: &Matrix, flags: &MatrixFlags, console: &mut Console) -> Result<(), Stop> {
+    let out = console.out();
+    writeln!(out, "{}: X occurs, – does not, ! not as expected\n", matrix.database)?;
+    let names = matrix.levels.iter().map(|level| level.name.to_owned()).collect();
+    writeln!(out, "{}", line("", names, matrix))?;
+    for row in &matrix.rows {
+        writeln!(out, "{}", line(row.schedule.name, row.cells.iter().map(mark).collect(), matrix))?;
+    }
+    for (schedule, level, cell) in matrix.surprises() {
+        let expected = if cell.seen { "was not expected" } else { "was expected" };
+        writeln!(out, "\n{} at {} {expected}: {}", schedule.name, level.name, schedule.about)?;
+        steps(out, cell)?;
+    }
+    let Some(name) = &flags.trace else { return Ok(()) };
+    for row in matrix.rows.iter().filter(|row| name.is_empty() || row.schedule.name == name) {
+        for (cell, level) in row.cells.iter().zip(&matrix.levels) {
+            let seen = if cell.seen { "occurs" } else { "does not occur" };
+            writeln!(out, "\n{} at {} {seen}: {}", row.schedule.name, level.name, row.schedule.about)?;
+            steps(out, cell)?;
+        }
+    }
+    Ok(())
+}
+
+/// A row of the table: each cell as wide as its level's name.
+fn line(head: &str, cells: Vec<String>, matrix: &Matrix) -> String {
+    let mut line = format!("{head:16}");
+    for (cell, level) in cells.iter().zip(&matrix.levels) {
+        let _ = write!(line, "  {cell:width$}", width = level.name.chars().count());
+    }
+    line.trim_end().to_owned()
+}
+
+fn steps(out: &mut impl Write, cell: &Cell) -> Result<(), Stop> {
+    for line in &cell.trace {
+        writeln!(out, "  {line}")?;
+    }
+    Ok(())
+}
+
+fn json_lines(matrix: &Matrix, console: &mut Console) -> Result<(), Stop> {
+    for row in &matrix.rows {
+        for (cell, level) in row.cells.iter().zip(&matrix.levels) {
+            let trace: Vec<String> = cell.trace.iter().map(ToString::to_string).collect();
+            let line = json!({
+                "database": matrix.database,
+                "anomaly": row.schedule.name,
+                "about": row.schedule.about,
+                "isolation": level.name,
+                "promises": level.promises,
+                "seen": cell.seen,
+                "expected": cell.expected,
+                "trace": trace,
+            });
+            writeln!(console.out(), "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}\
+    table{border-collapse:collapse}th,td{padding:.3rem .8rem;border-bottom:1px solid #8884;text-align:left}\
+    td.x{background:#e5484d33}td.surprise{outline:3px solid #e5484d}details{margin:.3rem 0}\
+    pre{overflow-x:auto;background:#8881;padding:.6rem}@media(prefers-color-scheme:dark){body{background:#111;color:#eee}}";
+
+/// One page that needs nothing beside it; every cell opens to its steps.
+fn page(matrix: &Matrix) -> String {
+    let title = format!("Anomaly matrix of {}", escaped(&matrix.database));
+    let mut page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style>\
+         <h1>{title}</h1><p>X occurs, – does not; framed: not as expected.</p><table><tr><th>anomaly</th>"
+    );
+    for level in &matrix.levels {
+        let _ = write!(page, "<th>{}</th>", escaped(level.name));
+    }
+    page.push_str("</tr>");
+    for row in &matrix.rows {
+        let _ = write!(
+            page,
+            "<tr><th title=\"{}\">{}</th>",
+            escaped(row.schedule.about),
+            escaped(row.schedule.name)
+        );
+        for cell in &row.cells {
+            let class = match (cell.seen, cell.is_surprising()) {
+                (true, true) => "x surprise",
+                (true, false) => "x",
+                (false, true) => "surprise",
+                (false, false) => "",
+            };
+            let trace: Vec<String> = cell.trace.iter().map(|line| escaped(&line.to_string())).collect();
+            let _ = write!(
+                page,
+                "<td class=\"{class}\"><details><summary>{}</summary><pre>{}</pre></details></td>",
+                mark(cell),
+                trace.join("\n")
+            );
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</table><dl>");
+    for row in &matrix.rows {
+        let _ =
+            write!(page, "<dt>{}</dt><dd>{}</dd>", escaped(row.schedule.name), escaped(row.schedule.about));
+    }
+    page.push_str("</dl></html>\n");
+    page
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
