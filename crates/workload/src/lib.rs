@@ -23,6 +23,7 @@
 //!
 //! This crate talks to no server and judges nothing.
 
+mod applications;
 mod bugs;
 mod certify;
 mod claims;

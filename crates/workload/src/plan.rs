@@ -5,6 +5,7 @@
 //! session is asked to do depends on the seed and on its own number only, never on how sessions interleave
 //! or on which transactions were aborted.
 
+use crate::applications::Memory;
 use crate::keys::{Distribution, Key, Keys};
 use crate::random::{Random, Zipf};
 use crate::workloads::Workload;
@@ -351,8 +352,9 @@ pub struct SessionPlan {
     pub(crate) settings: Settings,
     pub(crate) random: Random,
     pub(crate) keys: Keys,
+    pub(crate) memory: Memory,
     values: Zipf,
-    session: u32,
+    pub(crate) session: u32,
     /// How many values of its own the session has written.
     written: i64,
     /// How many templates it has given out.
@@ -368,6 +370,7 @@ impl SessionPlan {
             keys: Keys::new(settings.keys, settings.distribution),
             values: Zipf::new(u64::from(settings.values), settings.values_theta.max(1e-9)),
             settings: settings.clone(),
+            memory: Memory::default(),
             session,
             written: 0,
             given: 0,

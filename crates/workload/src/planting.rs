@@ -80,6 +80,7 @@ impl Schedule {
         places.sort_by_key(|(place, _)| *place);
         let next_key = match config.plan.workload.medium() {
             Medium::Lists => LIST_KEYS_MAX,
+            Medium::Numbers if config.plan.workload.inserts_rows() => LIST_KEYS_MAX,
             Medium::Numbers | Medium::Rows => config.plan.keys,
         };
         Ok(Self { places: places.into(), values_used: 0, next_key })
@@ -160,7 +161,9 @@ impl Simulation {
         let count = self.schedule.values_used;
         self.schedule.values_used += 1;
         match self.config.plan.workload {
-            Workload::Bank => Value::Int(RESERVED_FROM * (1 + count)),
+            workload if workload == Workload::Bank || workload.inserts_rows() => {
+                Value::Int(RESERVED_FROM * (1 + count))
+            }
             workload if workload.medium() == Medium::Rows => {
                 let number = (RESERVED_FROM + count) as i32;
                 Value::Row { v1: number, v2: number }

@@ -149,6 +149,13 @@ const SETTINGS: &[Setting] = &[
         set: |config, text| number(text).map(|value| config.plan.keys = value),
     },
     Setting {
+        name: "warehouses",
+        about: "TPC-C: how many warehouses the keys are made for",
+        set: |config, text| {
+            number(text).map(|value| config.plan.keys = crate::applications::tpcc_keys(value))
+        },
+    },
+    Setting {
         name: "ops",
         about: "how many operations a transaction has",
         set: |config, text| number(text).map(|value| config.plan.ops = value),

@@ -4,6 +4,7 @@
 //! veristrong.txt §7.1; RandomRange, RandomBench and RandomRMWRange of boomslang.txt §A.5; list append and
 //! bank as Jepsen's tests made them known.
 
+use crate::applications::tpcc_keys;
 use crate::keys::{Distribution, Key};
 use crate::plan::{Column, Filter, Rule, SessionPlan, Settings, Step, Template, Value};
 use crate::random::Random;
@@ -32,6 +33,16 @@ pub enum Workload {
     Duplicates,
     /// Transfers between accounts, and reads of all accounts.
     Bank,
+    /// Orders, payments and deliveries of a wholesale supplier: TPC-C's five kinds.
+    Tpcc,
+    /// An auction site.
+    Rubis,
+    /// A site of short messages: posts, followers, timelines.
+    Twitter,
+    /// The same with fewer kinds, as TAPIR measures.
+    Retwis,
+    /// Parts of known anomalies, on few pairs of keys.
+    Anomalies,
 }
 
 /// A name on the command line: a workload and what it changes in its settings.
@@ -151,6 +162,36 @@ const NAMED: &[Named] = &[
         workload: Workload::Bank,
         change: |_| {},
     },
+    Named {
+        name: "tpcc",
+        about: "TPC-C over keys: new orders, payments, order status, deliveries, stock level",
+        workload: Workload::Tpcc,
+        change: |_| {},
+    },
+    Named {
+        name: "rubis",
+        about: "RUBiS, an auction site: items, bids, purchases, comments, mostly looked at",
+        workload: Workload::Rubis,
+        change: |_| {},
+    },
+    Named {
+        name: "twitter",
+        about: "C-Twitter: posts, followers, timelines; few users are popular",
+        workload: Workload::Twitter,
+        change: |_| {},
+    },
+    Named {
+        name: "retwis",
+        about: "Retwis: new users, follows, posts (3 reads, 5 writes), timelines of up to 10 reads",
+        workload: Workload::Retwis,
+        change: |_| {},
+    },
+    Named {
+        name: "anomalies",
+        about: "parts of known anomalies, such as write skew and lost update, on few pairs of keys",
+        workload: Workload::Anomalies,
+        change: |_| {},
+    },
 ];
 
 /// A name that no workload has.
@@ -171,7 +212,7 @@ impl std::error::Error for UnknownWorkload {}
 
 impl Workload {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::BlindWrites,
         Self::ReadModifyWrite,
         Self::ListAppend,
@@ -182,6 +223,11 @@ impl Workload {
         Self::Everything,
         Self::Duplicates,
         Self::Bank,
+        Self::Tpcc,
+        Self::Rubis,
+        Self::Twitter,
+        Self::Retwis,
+        Self::Anomalies,
     ];
 
     /// The names that the command line knows, each with a line about it.
@@ -239,6 +285,12 @@ impl Workload {
             }
             Self::Duplicates => Settings { keys: 5000, duplicate_keys: 0.5, values_theta: 0.5, ..usual },
             Self::Bank => Settings { keys: 10, populated: 1.0, ..usual },
+            Self::Tpcc => Settings { keys: tpcc_keys(1), ops: 10, populated: 1.0, ..usual },
+            Self::Rubis => Settings { populated: 1.0, ..usual },
+            Self::Twitter | Self::Retwis => {
+                Settings { populated: 1.0, distribution: Distribution::Zipf { theta: 0.6 }, ..usual }
+            }
+            Self::Anomalies => Settings { keys: 16, ..usual },
         }
     }
 
@@ -282,6 +334,11 @@ impl SessionPlan {
             }
             Workload::RandomRmwRange => self.each_op(steps, Self::modify_or_scan),
             Workload::Everything => self.each_op(steps, Self::anything),
+            Workload::Tpcc => self.tpcc(steps),
+            Workload::Rubis => self.rubis(steps),
+            Workload::Twitter => self.twitter(steps),
+            Workload::Retwis => self.retwis(steps),
+            Workload::Anomalies => self.anomalies(steps),
         }
     }
 
@@ -291,7 +348,7 @@ impl SessionPlan {
         }
     }
 
-    fn key(&mut self) -> Key {
+    pub(crate) fn key(&mut self) -> Key {
         self.keys.draw(&mut self.random)
     }
 
@@ -304,7 +361,7 @@ impl SessionPlan {
     }
 
     /// The read of a key that is written next.
-    fn read_to_modify(&mut self, key: Key) -> Step {
+    pub(crate) fn read_to_modify(&mut self, key: Key) -> Step {
         let locks = self.settings.locking > 0.0 && self.random.chance(self.settings.locking);
         Step::Read { key, lock: if locks { Lock::Update } else { Lock::None } }
     }
