@@ -114,7 +114,8 @@ impl Known {
         Graph::from_edges(self.node_count(problem), || self.edges(problem))
     }
 
-    fn edges<'a>(&'a self, problem: &'a Problem) -> impl Iterator<Item = (Node, Node)> + 'a {
+    /// All of them.
+    pub(crate) fn edges<'a>(&'a self, problem: &'a Problem) -> impl Iterator<Item = (Node, Node)> + 'a {
         let nodes = self.nodes;
         let txns = (0..problem.len() as Txn).filter(|&txn| problem.standing[txn as usize] != Standing::Out);
         let of_txn = move |txn: Txn| {

@@ -13,8 +13,9 @@ use crate::levels::Level;
 use crate::naming;
 use crate::observe::{Contradiction, Problem, Standing, Txn};
 use crate::pipeline::{Decision, decide};
-use crate::restrict::{Part, restrict};
+use crate::restrict::{Part, restrict, restrict_for};
 use crate::verdict::{Anomaly, Edge, Evidence, Options, Reason, Stats};
+use crate::weak;
 use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -118,7 +119,8 @@ pub(crate) fn known_cycle(problem: &Problem, known: &Known, stuck: &[Txn]) -> Ve
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
     let part = shrink(history, level, options, start);
-    let argument = explain::argue(&with_culprits(history, &part), level, options);
+    let argument = weak::argue(&with_culprits(history, &part), level, options)
+        .unwrap_or_else(|| explain::argue(&with_culprits(history, &part), level, options));
     let mut transactions = part.txns.clone();
     let Some(argument) = argument else {
         let name = level.row().map_or("violation", |row| row.anomaly);
@@ -269,14 +271,14 @@ fn impossible(history: &History, level: Level, options: &Options) -> bool {
 
 fn shrink(whole: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Part {
     // The first part is cut from the whole; all further ones are cut from it.
-    let mut part = restrict(whole, &start);
+    let mut part = restrict_for(whole, &start, level);
     while !impossible(&part.history, level, options) {
         // The part says less than the proof needed: whoever else its results speak of is missing.
         let Some(larger) = grown(whole, &part.txns) else { return part };
         if options.budget.exhausted().is_some() {
             return part;
         }
-        part = restrict(whole, &larger);
+        part = restrict_for(whole, &larger, level);
     }
     let mut piece = part.txns.len().div_ceil(2);
     loop {
@@ -286,7 +288,7 @@ fn shrink(whole: &History, level: Level, options: &Options, start: Vec<TxnId>) -
             let keep: Vec<TxnId> = (part.history.transactions().map(|it| it.id()))
                 .filter(|txn| !(from..from + piece).contains(&txn.index()))
                 .collect();
-            let smaller = restrict(&part.history, &keep);
+            let smaller = restrict_for(&part.history, &keep, level);
             if !keep.is_empty() && impossible(&smaller.history, level, options) {
                 part.txns = smaller.txns.iter().map(|&txn| part.txns[txn.index()]).collect();
                 part.history = smaller.history;

@@ -47,7 +47,7 @@ pub(crate) fn argue(history: &History, level: Level, options: &Options) -> Optio
 }
 
 /// Contradictions that need no order, as edges that speak for themselves.
-fn of_contradiction(history: &History, contradiction: &Contradiction) -> Argument {
+pub(crate) fn of_contradiction(history: &History, contradiction: &Contradiction) -> Argument {
     let edges = match *contradiction {
         Contradiction::Internal { op } => internal(history, op),
         Contradiction::NonRepeatable { first, second } => non_repeatable(history, first, second),
@@ -73,7 +73,7 @@ fn internal(history: &History, read: OpId) -> Vec<Edge> {
     vec![edge(history, Some(txn), txn, EdgeKind::Rw, read, Reason::Missed { read, write })]
 }
 
-fn is_write(operation: &Operation<'_>) -> bool {
+pub(crate) fn is_write(operation: &Operation<'_>) -> bool {
     matches!(operation, Operation::Write { .. } | Operation::Delete { .. } | Operation::Append { .. })
 }
 
@@ -118,7 +118,7 @@ fn writers(history: &History, read: OpId) -> impl Iterator<Item = OpId> + '_ {
 }
 
 /// A read that no version explains: who wrote it after all, or nobody.
-fn bad_source(history: &History, read: OpId) -> Edge {
+pub(crate) fn bad_source(history: &History, read: OpId) -> Edge {
     let txn = history.owner(read);
     let write = writers(history, read).next();
     let from = write.map(|write| history.owner(write));

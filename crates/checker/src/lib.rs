@@ -28,6 +28,7 @@ mod schedule;
 mod survey;
 pub mod timestamped;
 mod verdict;
+mod weak;
 
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};
 pub use pipeline::check;

@@ -2,8 +2,8 @@
 //!
 //! *What*: turns a history into a [`Problem`]: the transactions that can have taken effect, the last
 //! version each of them wrote to a key, and for every read from outside the versions that carry the
-//! value it returned. Nothing here depends on the level, except that two different outside reads of one
-//! key in one transaction are refused: snapshot isolation and everything above forbid them.
+//! value it returned. Nothing here depends on the level, except what several reads of one key in one
+//! transaction mean ([`Repeats`]): snapshot isolation and everything above forbid them to differ.
 //!
 //! *Steps*: (1) walk the operations of each transaction, settle reads of its own writes on the spot, keep
 //! the first outside read and the last write of every key; (2) sort the versions of each key by value;
@@ -66,6 +66,17 @@ impl Read {
     }
 }
 
+/// What several outside reads of one key in one transaction mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeats {
+    /// They saw one version: what differs is refused, what agrees is one read.
+    OneVersion,
+    /// Every operation saw a version of its own; the reads of a transaction are in the order issued. A list
+    /// that ends with the transaction's own appends is no outside read: it shows what they build on
+    /// ([`Problem::bases`]).
+    EachItsOwn,
+}
+
 /// The history as the checker sees it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problem {
@@ -86,6 +97,9 @@ pub(crate) struct Problem {
     pub(crate) initial: Vec<ValueId>,
     /// Version orders that lists show: the first is overwritten by the second, directly or not.
     pub(crate) chains: Vec<(u32, u32)>,
+    /// Reads, ascending, that are none: their source is the version right before the transaction's own.
+    /// Only with [`Repeats::EachItsOwn`].
+    pub(crate) bases: Vec<u32>,
 }
 
 /// A contradiction that needs no order to see.
@@ -220,7 +234,12 @@ pub(crate) fn normal(history: &History, value: ValueId) -> ValueId {
 
 /// Makes the problem of a history.
 pub(crate) fn observe(history: &History, ryow: Ryow) -> Result<Problem, Refusal> {
-    let mut walk = Walk::new(history, ryow);
+    observe_with(history, ryow, Repeats::OneVersion)
+}
+
+/// As [`observe`], for levels at which several reads of one key may differ.
+pub(crate) fn observe_with(history: &History, ryow: Ryow, repeats: Repeats) -> Result<Problem, Refusal> {
+    let mut walk = Walk::new(history, ryow, repeats);
     walk.transactions()?;
     let Walk { mut problem, raw_reads, appends, list_reads, .. } = walk;
     sort_versions(&mut problem);
@@ -257,6 +276,7 @@ struct Touch {
 struct Walk<'h> {
     history: &'h History,
     ryow: Ryow,
+    repeats: Repeats,
     problem: Problem,
     raw_reads: Vec<RawRead>,
     appends: Vec<lists::Append>,
@@ -269,7 +289,7 @@ struct Walk<'h> {
 }
 
 impl<'h> Walk<'h> {
-    fn new(history: &'h History, ryow: Ryow) -> Self {
+    fn new(history: &'h History, ryow: Ryow, repeats: Repeats) -> Self {
         let keys = history.keys().len();
         let initial = {
             let mut initial = vec![ValueId::ABSENT; keys];
@@ -281,6 +301,7 @@ impl<'h> Walk<'h> {
         Self {
             history,
             ryow,
+            repeats,
             problem: Problem { initial, ..Problem::default() },
             raw_reads: Vec::new(),
             appends: Vec::new(),
@@ -430,7 +451,11 @@ impl<'h> Walk<'h> {
                 Ryow::May | Ryow::Never => {}
             }
         }
-        touch.see(value, op)
+        if self.repeats == Repeats::EachItsOwn {
+            self.raw_reads.push(RawRead { key: key.0, value, op });
+            return Ok(());
+        }
+        self.touch(txn, key).see(value, op)
     }
 
     /// A read of a list: what is left after taking its own appends off the end came from outside.
@@ -449,6 +474,15 @@ impl<'h> Walk<'h> {
             _ => return Err(Contradiction::Internal { op }),
         };
         let outside = &elements[..elements.len() - trim];
+        if self.repeats == Repeats::EachItsOwn {
+            let slot = self.raw_reads.len() as u32;
+            self.list_reads.push(ListRead { key: key.0, txn, value, trim: trim as u32, op, slot });
+            self.raw_reads.push(RawRead { key: key.0, value: ValueId::UNKNOWN, op });
+            if trim > 0 {
+                self.problem.bases.push(slot);
+            }
+            return Ok(());
+        }
         let next = self.list_reads.len() as u32;
         let list_read = self.touch(txn, key).list_read;
         if let Some(first) = self.list_reads.get(list_read as usize) {

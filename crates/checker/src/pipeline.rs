@@ -16,7 +16,9 @@ use crate::refine::{self, Refined};
 use crate::restrict::restrict;
 use crate::saturate::{self, Round};
 use crate::schedule::{self, Scheduled};
+use crate::survey::has_predicates;
 use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
+use crate::weak;
 use history::{History, TxnId};
 use std::time::Instant;
 
@@ -52,9 +54,18 @@ pub(crate) enum Decision {
 
 /// The pipeline proper: no evidence is worked out.
 pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: &mut Stats) -> Decision {
-    if !matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation) {
-        return Decision::NotHere(format!("{} is decided only on tiny histories", level.name()));
-    }
+    let level = match level.rule {
+        Rule::Serializable | Rule::SnapshotIsolation => level,
+        // Without predicates the two forbid the same.
+        Rule::RepeatableRead if !has_predicates(history) => Level { rule: Rule::Serializable, ..level },
+        Rule::RepeatableRead => {
+            return Decision::NotHere(format!(
+                "{} with predicates is decided only where it is tiny",
+                level.name()
+            ));
+        }
+        _ => return weak::decide(history, level, options, stats),
+    };
     // 1. What each read can have seen.
     let started = Instant::now();
     let problem = match observe::observe(history, options.ryow) {

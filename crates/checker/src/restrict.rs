@@ -13,6 +13,7 @@
 //! *Why that is sound*: take an order that explains the whole and strike out the transactions not kept.
 //! A read whose source is kept still finds it, because what came between came between before.
 
+use crate::levels::Level;
 use history::{Builder, History, Id, KeyId, Lock, Operation, Row, Status, TxnId, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -27,11 +28,21 @@ pub(crate) struct Part {
 
 /// The part of a history made of some transactions.
 pub(crate) fn restrict(history: &History, keep: &[TxnId]) -> Part {
+    restrict_with(history, keep, false)
+}
+
+/// As [`restrict`], for levels at which it matters whom a read saw, not only what came before: there a list whose last
+/// appender is not kept shows nothing.
+pub(crate) fn restrict_for(history: &History, keep: &[TxnId], level: Level) -> Part {
+    restrict_with(history, keep, level.is_axiomatic())
+}
+
+fn restrict_with(history: &History, keep: &[TxnId], keeps_sources: bool) -> Part {
     let mut keep = keep.to_vec();
     keep.sort_unstable();
     keep.dedup();
     let writers = Writers::of(history, &keep);
-    Copier { history, keep, writers, builder: Builder::new() }.run()
+    Copier { history, keep, keeps_sources, writers, builder: Builder::new() }.run()
 }
 
 /// Who can have written what, for the keys that matter.
@@ -94,6 +105,7 @@ impl Writers {
 struct Copier<'h> {
     history: &'h History,
     keep: Vec<TxnId>,
+    keeps_sources: bool,
     writers: Writers,
     builder: Builder,
 }
@@ -204,7 +216,9 @@ impl Copier<'_> {
         for &element in elements {
             let appenders = self.writers.elements.get(&(key, element)).map_or(&[][..], |it| &it[..]);
             let kept = appenders.iter().filter(|txn| self.keep.binary_search(txn).is_ok()).count();
+            let is_last = elements.last() == Some(&element);
             match (kept, appenders.len()) {
+                (0, 1..) if is_last && self.keeps_sources => return ValueId::UNKNOWN,
                 (0, 1..) => {}
                 (kept, all) if kept == all => left.push(element),
                 _ => return ValueId::UNKNOWN,

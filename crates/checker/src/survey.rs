@@ -89,7 +89,8 @@ fn strongest_first(order: &Order) -> Vec<Level> {
     levels
 }
 
-fn has_predicates(history: &History) -> bool {
+/// Whether a history has scans, iterators, queries or predicate writes.
+pub(crate) fn has_predicates(history: &History) -> bool {
     history.transactions().flat_map(|txn| txn.ops()).any(|(_, operation)| {
         !matches!(
             operation,

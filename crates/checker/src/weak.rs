@@ -1,0 +1,165 @@
+//! Levels below snapshot isolation, and beside it: decided at any size.
+//!
+//! *What*: one idea serves all of them. An explanation is a total *commit order* of the transactions that
+//! contains every dependency of the level; the version order of a key is that order, restricted to the
+//! key's writers. A level adds only what a read *must see*:
+//!
+//! ```text
+//!   T reads x from W;  S is another writer of x that the read must see   ⇒   S commits before W
+//! ```
+//!
+//! | level | a read of T must see S when ([`Sight`]) |
+//! |---|---|
+//! | read-committed | never: the order alone is asked for |
+//! | cursor-stability | T writes x too, and S commits before T |
+//! | monotonic-view | S leads by D to something that an earlier operation of T depends on |
+//! | consistent-view | S leads by D to T |
+//! | update-serializable | T writes: S commits before T; T only reads: S leads to T by dependencies between writers |
+//! | axiomatic-read-committed | an earlier operation of T read from S |
+//! | read-atomic | S precedes T by session order or wr |
+//! | causal | S precedes T by session order and wr, in any number of steps |
+//! | prefix | S commits no later than something that precedes T by session order or wr |
+//!
+//! *Why that is the level*: for consistent view, T misses the version after W's, written by N (T → N is the
+//! one rw); N ⇝ T by D closes the forbidden cycle. Any writer S after W is N or follows it by ww, so
+//! "no S after W leads to T" says the same. The others are the same argument with another ⇝; for the axiomatic
+//! family it is the definition itself.
+//!
+//! *Steps*: (1) [`observe`](crate::observe) with every read apart; (2) what lists show of version orders
+//! ([`bases`]); (3) where every source is known, the levels whose obligations do not feed back are decided
+//! by [`saturate`] in near-linear time; (4) everything else by [`search`]: an order, the reads it
+//! breaks, a clause for each, the solver. Read uncommitted is [`dirty`]. Without predicates repeatable read
+//! is serializability, so it goes there.
+//!
+//! *Source*: Adya 1999; Biswas and Enea 2019; the sparse saturation is AWDIT's idea (PLDI 2025), done on
+//! session clocks.
+
+mod argue;
+mod bases;
+mod cycle;
+mod dirty;
+mod saturate;
+mod search;
+mod sight;
+
+use crate::constrain::{Known, Nodes, RealTime};
+use crate::core;
+use crate::levels::{Level, Rule};
+use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_with};
+use crate::pipeline::Decision;
+use crate::verdict::{Options, Stats, Witness};
+pub(crate) use argue::argue;
+use history::History;
+use search::Searched;
+use std::time::Instant;
+
+/// What a read must see; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// Nothing but its source.
+    Nothing,
+    /// What commits before a transaction that writes the key too.
+    BeforeOwnWrite,
+    /// What earlier operations depend on.
+    EarlierOperations,
+    /// Whatever leads here by D.
+    Dependencies,
+    /// Whatever leads here by dependencies between transactions that write.
+    Updates,
+    /// What earlier operations read from.
+    EarlierReads,
+    /// What precedes directly by session order or wr.
+    Direct,
+    /// What precedes by session order and wr.
+    Causes,
+    /// A prefix of the commit order.
+    Prefix,
+}
+
+impl Sight {
+    fn of(rule: Rule) -> Option<Self> {
+        Some(match rule {
+            Rule::ReadCommitted => Self::Nothing,
+            Rule::CursorStability => Self::BeforeOwnWrite,
+            Rule::MonotonicView => Self::EarlierOperations,
+            Rule::ConsistentView => Self::Dependencies,
+            Rule::UpdateSerializable => Self::Updates,
+            Rule::AxiomaticReadCommitted => Self::EarlierReads,
+            Rule::ReadAtomic => Self::Direct,
+            Rule::Causal => Self::Causes,
+            Rule::Prefix => Self::Prefix,
+            Rule::ReadUncommitted | Rule::RepeatableRead | Rule::SnapshotIsolation | Rule::Serializable => {
+                return None;
+            }
+        })
+    }
+}
+
+/// Decides a history at a level that has a [`Sight`], or at read uncommitted.
+pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: &mut Stats) -> Decision {
+    if level.rule == Rule::ReadUncommitted {
+        return dirty::decide(history);
+    }
+    let Some(sight) = Sight::of(level.rule) else {
+        return Decision::NotHere(format!("{} is not decided by what reads must see", level.name()));
+    };
+    // 1. What each read can have seen.
+    let started = Instant::now();
+    let mut problem = match observe_with(history, options.ryow, Repeats::EachItsOwn) {
+        Ok(problem) => problem,
+        Err(Refusal::Contradiction(contradiction)) => {
+            return Decision::Impossible(core::of_contradiction(history, &contradiction));
+        }
+        Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
+    };
+    // 2. What lists show.
+    bases::adjoin(&mut problem);
+    let known = known(history, &problem, level, options.clock_skew);
+    stats.record("observe_ms", milliseconds(started));
+    // 3. Without open questions.
+    let started = Instant::now();
+    if is_settled(&problem)
+        && let Some(saturated) = saturate::saturate(history, &problem, &known, sight)
+    {
+        stats.record("saturate_ms", milliseconds(started));
+        return match saturated {
+            Ok(()) => Decision::Possible(Witness::default()),
+            Err(core) => impossible(&problem, core),
+        };
+    }
+    // 4. With them.
+    let (searched, counters) = search::search(history, &problem, &known, sight, &options.budget);
+    stats.record("search_ms", milliseconds(started));
+    stats.record("questions", counters.variables as f64);
+    stats.record("decisions", counters.decisions as f64);
+    stats.record("conflicts", counters.conflicts as f64);
+    match searched {
+        Searched::Explained => Decision::Possible(Witness::default()),
+        Searched::Impossible(core) => impossible(&problem, core),
+        Searched::GaveUp(why) => Decision::Open(why),
+    }
+}
+
+fn impossible(problem: &Problem, core: Vec<Txn>) -> Decision {
+    Decision::Impossible(core.into_iter().map(|txn| problem.txns[txn as usize]).collect())
+}
+
+/// One node a transaction, and the orders that the level counts.
+fn known(history: &History, problem: &Problem, level: Level, skew: i64) -> Known {
+    let real_time = if level.realtime { RealTime::of(history, problem, skew) } else { RealTime::default() };
+    Known { nodes: Nodes { points: 1 }, session: level.session, real_time, derived: Vec::new() }
+}
+
+/// Whether every read has one source and every outcome is known.
+fn is_settled(problem: &Problem) -> bool {
+    let open = |txn: Txn| problem.standing[txn as usize] == Standing::Maybe;
+    !(0..problem.len() as Txn).any(open)
+        && problem
+            .reads
+            .iter()
+            .all(|read| read.is_known() || problem.standing[read.txn as usize] == Standing::Out)
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}

@@ -1,0 +1,329 @@
+//! Read uncommitted: everything read was written by somebody, and writes are not interleaved in circles.
+//!
+//! *What*: reads may see what never committed and what was half done, so on keys that are only overwritten
+//! nothing but a value from nowhere can go wrong: any order of the writers will do. Lists show more. Every
+//! content that was read lies in a tree of contents; transactions that took effect lie on one path of it, each whole
+//! before anything builds on it; those that did not (ghosts: aborted and unknown ones) may branch off anywhere and
+//! may have been left half-way.
+//!
+//! ```text
+//!   [ ] ── A ── [1 2] ── B ── [1 2 5]         A, B took effect: ww A → B → whoever was not seen
+//!            └─ g ── [1 2 9]                  g did not
+//! ```
+//!
+//! *Steps*: collect what was written; look every read up; for lists, put what was read into the tree, one place a
+//! transaction; the transactions with effect must form a path; all paths together must be free of cycles.
+//!
+//! *Why unknown ones are ghosts*: whatever one with effect allows, a ghost in its place allows too.
+//! *Cost*: the operations and the elements read. *Source*: Adya 1999 §3.2 (PL-1); Elle §4 for what lists show.
+
+use super::cycle;
+use crate::observe::normal;
+use crate::pipeline::Decision;
+use crate::verdict::Witness;
+use history::{History, KeyId, Operation, Status, TxnId, ValueId, ValueRef};
+use rustc_hash::{FxHashMap, FxHashSet};
+use solver::Graph;
+
+/// Decides a history.
+pub(super) fn decide(history: &History) -> Decision {
+    let written = match Written::of(history) {
+        Ok(written) => written,
+        Err(what) => return Decision::NotHere(what),
+    };
+    let mut lists: FxHashMap<KeyId, Tree> = FxHashMap::default();
+    for transaction in history.transactions().filter(|it| it.status() == Status::Committed) {
+        for (_, operation) in transaction.ops() {
+            let Operation::Read { key, value, .. } = operation else { continue };
+            if !value.is_known() {
+                continue;
+            }
+            let value = normal(history, value);
+            if !written.is_list(key) {
+                if !written.values.contains(&(key, value)) {
+                    return Decision::Impossible(vec![transaction.id()]);
+                }
+                continue;
+            }
+            let tree = lists.entry(key).or_insert_with(|| Tree::new(written.initial_list(history, key)));
+            if let Err(mut core) = tree.insert(history, &written, key, value) {
+                core.push(transaction.id());
+                return Decision::Impossible(core);
+            }
+        }
+    }
+    let mut edges = Vec::new();
+    for (&key, tree) in &lists {
+        match tree.path(history) {
+            Ok(path) => written.add_edges(history, key, &path, &mut edges),
+            Err(core) => return Decision::Impossible(with_readers(history, key, core)),
+        }
+    }
+    match cycle::sort(&Graph::new(history.len(), &edges)) {
+        Ok(_) => Decision::Possible(Witness::default()),
+        Err(cycle) => {
+            let mut core: Vec<TxnId> = cycle.into_iter().map(TxnId).collect();
+            for &key in lists.keys() {
+                core = with_readers(history, key, core);
+            }
+            Decision::Impossible(core)
+        }
+    }
+}
+
+/// The transactions, and those with effect that read a key.
+fn with_readers(history: &History, key: KeyId, mut core: Vec<TxnId>) -> Vec<TxnId> {
+    let reads = |operation: Operation<'_>| matches!(operation, Operation::Read { key: at, .. } if at == key);
+    let readers = history.transactions().filter(|it| it.is_committed());
+    core.extend(readers.filter(|it| it.ops().any(|(_, operation)| reads(operation))).map(|it| it.id()));
+    core
+}
+
+/// One appended element.
+#[derive(Clone, Copy)]
+struct Append {
+    txn: TxnId,
+    /// Its place among the transaction's appends to the key.
+    place: u32,
+}
+
+/// Everything that anybody wrote.
+struct Written {
+    /// Values of keys that are overwritten, the initial ones included.
+    values: FxHashSet<(KeyId, ValueId)>,
+    appends: FxHashMap<(KeyId, ValueId), Append>,
+    /// How often each transaction appended to a key.
+    counts: FxHashMap<(KeyId, TxnId), u32>,
+    /// Who appended to each list, with effect or not.
+    lists: FxHashMap<KeyId, Vec<TxnId>>,
+}
+
+impl Written {
+    fn of(history: &History) -> Result<Self, String> {
+        let mut it = Self {
+            values: FxHashSet::default(),
+            appends: FxHashMap::default(),
+            counts: FxHashMap::default(),
+            lists: FxHashMap::default(),
+        };
+        let mut overwritten: FxHashSet<KeyId> = FxHashSet::default();
+        for transaction in history.transactions() {
+            for (_, operation) in transaction.ops() {
+                match operation {
+                    Operation::Read { .. } => {}
+                    Operation::Write { key, value } => {
+                        it.values.insert((key, normal(history, value)));
+                        overwritten.insert(key);
+                    }
+                    Operation::Delete { key } => {
+                        it.values.insert((key, ValueId::ABSENT));
+                        overwritten.insert(key);
+                    }
+                    Operation::Append { key, value } => {
+                        let count = it.counts.entry((key, transaction.id())).or_default();
+                        if *count == 0 {
+                            it.lists.entry(key).or_default().push(transaction.id());
+                        }
+                        let append = Append { txn: transaction.id(), place: *count };
+                        *count += 1;
+                        if it.appends.insert((key, value), append).is_some() {
+                            return Err(refusal(history, key, "has an element that is appended twice"));
+                        }
+                    }
+                    other => return Err(format!("operation `{}`", other.name())),
+                }
+            }
+        }
+        for key in history.keys().ids() {
+            let initial = normal(history, history.initial_value(key));
+            it.values.insert((key, initial));
+            if !it.lists.contains_key(&key) {
+                continue;
+            }
+            if overwritten.contains(&key) {
+                return Err(refusal(history, key, "is both appended to and overwritten"));
+            }
+            let Some(elements) = elements(history, initial) else {
+                return Err(refusal(history, key, "starts as a scalar and is appended to"));
+            };
+            if elements.iter().any(|&element| it.appends.contains_key(&(key, element))) {
+                return Err(refusal(history, key, "has an element that is appended twice"));
+            }
+        }
+        Ok(it)
+    }
+
+    fn is_list(&self, key: KeyId) -> bool {
+        self.lists.contains_key(&key)
+    }
+
+    fn initial_list<'h>(&self, history: &'h History, key: KeyId) -> &'h [ValueId] {
+        elements(history, normal(history, history.initial_value(key))).unwrap_or_default()
+    }
+
+    /// The order that a path shows, then everybody who was not seen.
+    fn add_edges(&self, history: &History, key: KeyId, path: &[TxnId], edges: &mut Vec<(u32, u32)>) {
+        edges.extend(path.windows(2).map(|pair| (pair[0].0, pair[1].0)));
+        let Some(&last) = path.last() else { return };
+        let on_path: FxHashSet<TxnId> = path.iter().copied().collect();
+        let appenders = self.lists.get(&key).into_iter().flatten().copied();
+        let unseen =
+            appenders.filter(|txn| history.transaction(*txn).is_committed() && !on_path.contains(txn));
+        edges.extend(unseen.map(|txn| (last.0, txn.0)));
+    }
+}
+
+fn refusal(history: &History, key: KeyId, what: &str) -> String {
+    format!("key {} {what}", history.keys().get(key))
+}
+
+fn elements(history: &History, value: ValueId) -> Option<&[ValueId]> {
+    match history.values().get(value) {
+        ValueRef::Null => Some(&[]),
+        ValueRef::List(elements) => Some(elements),
+        _ => None,
+    }
+}
+
+/// A content; 0 is the initial one.
+type Node = u32;
+
+/// The contents of one list key that were seen.
+struct Tree<'h> {
+    initial: &'h [ValueId],
+    next: FxHashMap<(Node, ValueId), Node>,
+    /// For each content: how long it is, and the last transaction with effect in it.
+    last: Vec<Option<TxnId>>,
+    /// What each transaction builds on, in the order they were met.
+    bases: Vec<(TxnId, Node)>,
+    place: FxHashMap<TxnId, usize>,
+    /// The longest list so far: nearly all others are beginnings of it.
+    longest: &'h [ValueId],
+}
+
+impl<'h> Tree<'h> {
+    fn new(initial: &'h [ValueId]) -> Self {
+        Self {
+            initial,
+            next: FxHashMap::default(),
+            last: vec![None],
+            bases: Vec::new(),
+            place: FxHashMap::default(),
+            longest: initial,
+        }
+    }
+
+    /// Adds a list that was read. `Err`: it cannot be, because of these transactions.
+    fn insert(
+        &mut self,
+        history: &'h History,
+        written: &Written,
+        key: KeyId,
+        value: ValueId,
+    ) -> Result<(), Vec<TxnId>> {
+        let Some(list) = elements(history, value) else { return Err(Vec::new()) };
+        let start = self.initial.len();
+        if list.len() < start || list[..start] != *self.initial {
+            return Err(Vec::new());
+        }
+        if self.longest.starts_with(list) {
+            return Ok(());
+        }
+        let mut node = 0;
+        let mut run: Option<Append> = None;
+        let mut met: FxHashSet<TxnId> = FxHashSet::default();
+        for &element in &list[start..] {
+            let Some(&append) = written.appends.get(&(key, element)) else { return Err(Vec::new()) };
+            let goes_on = run.is_some_and(|run| run.txn == append.txn && run.place + 1 == append.place);
+            if !goes_on {
+                let whole = run.is_none_or(|run| {
+                    let is_ghost = !history.transaction(run.txn).is_committed();
+                    is_ghost || written.counts[&(key, run.txn)] == run.place + 1
+                });
+                if !whole || append.place != 0 || !met.insert(append.txn) {
+                    return Err([Some(append), run].into_iter().flatten().map(|it| it.txn).collect());
+                }
+                self.build_on(append.txn, node)?;
+            }
+            node = self.step(history, node, element, append.txn);
+            run = Some(append);
+        }
+        if list.len() > self.longest.len() {
+            self.longest = list;
+        }
+        Ok(())
+    }
+
+    /// A transaction builds on one content only.
+    fn build_on(&mut self, txn: TxnId, node: Node) -> Result<(), Vec<TxnId>> {
+        match self.place.get(&txn) {
+            Some(&place) if self.bases[place].1 == node => Ok(()),
+            Some(_) => Err(self.bases.iter().map(|&(txn, _)| txn).collect()),
+            None => {
+                self.place.insert(txn, self.bases.len());
+                self.bases.push((txn, node));
+                Ok(())
+            }
+        }
+    }
+
+    fn step(&mut self, history: &History, node: Node, element: ValueId, txn: TxnId) -> Node {
+        let new = self.last.len() as Node;
+        let next = *self.next.entry((node, element)).or_insert(new);
+        if next == new {
+            let is_ghost = !history.transaction(txn).is_committed();
+            self.last.push(if is_ghost { self.last[node as usize] } else { Some(txn) });
+        }
+        next
+    }
+
+    /// The transactions with effect, in order. `Err`: they branch.
+    fn path(&self, history: &History) -> Result<Vec<TxnId>, Vec<TxnId>> {
+        let mut after: FxHashMap<Option<TxnId>, TxnId> = FxHashMap::default();
+        let with_effect = self.bases.iter().filter(|(txn, _)| history.transaction(*txn).is_committed());
+        for &(txn, base) in with_effect {
+            let before = self.last[base as usize];
+            if let Some(other) = after.insert(before, txn) {
+                return Err(before.into_iter().chain([other, txn]).collect());
+            }
+        }
+        let mut path = Vec::with_capacity(after.len());
+        let mut at = after.get(&None);
+        while let Some(&txn) = at {
+            path.push(txn);
+            at = after.get(&Some(txn));
+        }
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history::formats::notation;
+
+    fn check(text: &str, accepted: bool) {
+        let history = notation::parse(text).expect("the notation is right");
+        assert_eq!(matches!(decide(&history), Decision::Possible(_)), accepted, "{text}");
+    }
+
+    #[test]
+    fn values_come_from_somebody() {
+        check("a: w(x,1)!\nb: r(x,1)\n", true);
+        check("a: w(x,1) w(x,2)\nb: r(x,1)\n", true);
+        check("a: w(x,1)\nb: r(x,2)\n", false);
+    }
+
+    #[test]
+    fn lists_show_the_order_of_what_took_effect() {
+        check("a: a(x,1) a(x,2)\nb: a(x,3)\nc: r(x,[1 2 3]) r(x,[1])\n", true);
+        // b builds on half of a.
+        check("a: a(x,1) a(x,2)\nb: a(x,3)\nc: r(x,[1 3])\n", false);
+        check("a: a(x,1) a(x,2)!\nb: a(x,3)\nc: r(x,[1 3])\n", true);
+        // Two that took effect branch.
+        check("a: a(x,1)\nb: a(x,2)\nc: r(x,[1]) r(x,[2])\n", false);
+        check("a: a(x,1)!\nb: a(x,2)\nc: r(x,[1]) r(x,[2])\n", true);
+        // a before b on x, b before a on y.
+        check("a: a(x,1) a(y,1)\nb: a(x,2) a(y,2)\nc: r(x,[1 2]) r(y,[2 1])\n", false);
+    }
+}

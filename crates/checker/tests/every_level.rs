@@ -1,0 +1,102 @@
+//! Every level against the exhaustive oracle, on random tiny histories of every shape that the pipeline takes.
+//! `TAIPAN_LONG=1` runs twenty times as many.
+
+use checker::oracle::oracle;
+use checker::oracle::tiny::{Mix, Shape, shrink};
+use checker::{Edge, Evidence, Level, Options, Ryow, Verdict, check};
+use history::History;
+use history::formats::notation;
+
+fn seeds(normal: u64) -> std::ops::Range<u64> {
+    0..normal * if std::env::var_os("TAIPAN_LONG").is_some() { 20 } else { 1 }
+}
+
+/// What is wrong with the verdict on a history, if anything.
+fn fault(history: &History, level: Level, options: &Options) -> Option<String> {
+    let expected = match oracle(history, level, options) {
+        Ok(Verdict::Undecided(_)) | Err(_) => return None,
+        Ok(verdict) => verdict,
+    };
+    let found = check(history, level, options).verdict;
+    if let Verdict::Violated(evidence) = &found
+        && !is_argument(evidence)
+    {
+        return Some(format!("its argument is none: {evidence:?}"));
+    }
+    let differs = expected.name() != found.name();
+    differs.then(|| format!("the oracle says {}, the pipeline {}", expected.name(), found.name()))
+}
+
+/// Whether the edges lead in a circle, where there are several, and stay within the core.
+fn is_argument(evidence: &Evidence) -> bool {
+    let edges = &evidence.edges;
+    let next = |place: usize| edges[(place + 1) % edges.len()].from;
+    let is_cycle = (0..edges.len()).all(|place| Some(edges[place].to) == next(place));
+    let within = |edge: &Edge| evidence.transactions.contains(&edge.to);
+    let speaks_for_itself = edges.len() < 2 || evidence.anomaly.name == "incompatible-order";
+    !evidence.transactions.is_empty() && edges.iter().all(within) && (is_cycle || speaks_for_itself)
+}
+
+fn compare(shape: &Shape, seeds: std::ops::Range<u64>, options: &Options) {
+    for seed in seeds {
+        let history = shape.history(seed);
+        for level in Level::all() {
+            if fault(&history, level, options).is_some() {
+                let small = shrink(&history, |smaller| fault(smaller, level, options).is_some());
+                let what = fault(&small, level, options);
+                panic!("seed {seed} at {level}: {what:?}\n{}", notation::to_string(&small));
+            }
+        }
+    }
+}
+
+#[test]
+fn registers() {
+    compare(&Shape::registers(), seeds(1_000), &Options::default());
+}
+
+#[test]
+fn unique_values() {
+    let shape = Shape { unique_values: 100, unknown: 4, ..Shape::registers() };
+    compare(&shape, seeds(1_000), &Options::default());
+}
+
+#[test]
+fn duplicates_and_unknown_outcomes() {
+    let shape = Shape { unique_values: 0, unknown: 30, transactions: (3, 6), ..Shape::registers() };
+    compare(&shape, seeds(700), &Options::default());
+}
+
+#[test]
+fn deletes_and_absent_keys() {
+    let mix = Mix { read: 5, write: 3, delete: 3, ..Mix::default() };
+    compare(&Shape { mix, ..Shape::registers() }, seeds(700), &Options::default());
+}
+
+#[test]
+fn lists() {
+    compare(&Shape::lists(), seeds(1_000), &Options::default());
+}
+
+#[test]
+fn long_transactions_on_few_keys() {
+    let shape = Shape { ops_max: 6, keys_max: 2, transactions: (2, 5), ..Shape::registers() };
+    compare(&shape, seeds(600), &Options::default());
+    let shape = Shape { ops_max: 6, keys_max: 2, transactions: (2, 5), ..Shape::lists() };
+    compare(&shape, seeds(400), &Options::default());
+}
+
+#[test]
+fn clocks_with_a_skew() {
+    let options = Options { clock_skew: 2, ..Options::default() };
+    compare(&Shape { clocks: 100, ..Shape::registers() }, seeds(400), &options);
+}
+
+#[test]
+fn own_writes_by_every_policy() {
+    for ryow in [Ryow::May, Ryow::Never] {
+        let options = Options { ryow, ..Options::default() };
+        compare(&Shape { ryow, ..Shape::registers() }, seeds(200), &options);
+        compare(&Shape { ryow, ..Shape::lists() }, seeds(200), &options);
+    }
+}
