@@ -35,7 +35,7 @@ pub use refusal::Refusal;
 
 use crate::oracle::{TooLarge, oracle};
 use crate::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict};
-use history::{History, Id, TxnId};
+use history::{History, Id, Operation, Status, TxnId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -130,7 +130,9 @@ impl Certificate<'static> {
                 Claim::Accepted { order: witness.order.iter().map(mention).collect() }
             }
             Verdict::Violated(evidence) => Claim::Violated {
-                core: evidence.transactions.iter().map(|&txn| names.mention(txn)).collect(),
+                core: provable(history, level, options, &evidence.transactions)
+                    .map(|txn| names.mention(txn))
+                    .collect(),
                 edges: evidence.edges.iter().map(|edge| Step::of(&names, edge)).collect(),
             },
             Verdict::Undecided(why) => Claim::Undecided { reason: why.to_string().into() },
@@ -215,6 +217,28 @@ fn examine(history: &History, certificate: &Certificate<'_>, budget: &Budget) ->
         }
         Claim::Undecided { reason } => Err(Objection::Beyond(format!("nothing is claimed: {reason}"))),
     }
+}
+
+/// The core, if it can be cut out of the history; else everybody who can have taken effect. What a predicate says of
+/// the keys that it did not return cannot be written down for some keys only.
+fn provable(
+    history: &History,
+    level: Level,
+    options: &Options,
+    core: &[TxnId],
+) -> impl Iterator<Item = TxnId> {
+    let by_predicate = |operation: Operation<'_>| {
+        matches!(
+            operation,
+            Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
+        )
+    };
+    let mut operations = core.iter().flat_map(|&txn| history.transaction(txn).ops());
+    let stands = !operations.any(|(_, operation)| by_predicate(operation))
+        || !matches!(impossible(history, level, options, core), Err(Objection::Refused(_)));
+    let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted);
+    let txns: Vec<TxnId> = if stands { core.to_vec() } else { effective.map(|txn| txn.id()).collect() };
+    txns.into_iter()
 }
 
 /// Whether the core has no explanation at all.

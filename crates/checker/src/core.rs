@@ -8,12 +8,13 @@
 //! *Cost*: checks of tiny histories. *Source*: Zeller's delta debugging.
 
 use crate::constrain::Known;
-use crate::explain;
-use crate::levels::Level;
+use crate::explain::{self, Argument};
+use crate::levels::{Level, Rule};
 use crate::naming;
-use crate::observe::{Contradiction, Problem, Standing, Txn};
-use crate::pipeline::{Decision, decide};
+use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe};
+use crate::pipeline::{Decision, decide, explain as explain_problem};
 use crate::restrict::{Part, restrict, restrict_for};
+use crate::rows;
 use crate::verdict::{Anomaly, Edge, Evidence, Options, Reason, Stats};
 use crate::weak;
 use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
@@ -23,9 +24,9 @@ use std::collections::VecDeque;
 /// The transactions that a contradiction without an order speaks of.
 pub(crate) fn of_contradiction(history: &History, contradiction: &Contradiction) -> Vec<TxnId> {
     match *contradiction {
-        Contradiction::Internal { op } => vec![history.owner(op)],
+        Contradiction::Internal { op } | Contradiction::BadRows { op } => vec![history.owner(op)],
         Contradiction::NonRepeatable { first, second } => with_writers(history, &[first, second]),
-        Contradiction::NoSource { op } => with_writers(history, &[op]),
+        Contradiction::NoSource { op, .. } => with_writers(history, &[op]),
         // Which appenders matter is left to the shrinking: all of them are a start.
         Contradiction::BrokenList { op } => with_appenders(history, &[op]),
         Contradiction::IncompatibleLists { first, second } => with_appenders(history, &[first, second]),
@@ -118,6 +119,10 @@ pub(crate) fn known_cycle(problem: &Problem, known: &Known, stuck: &[Txn]) -> Ve
 
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
+    let is_order = matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation);
+    if is_order && rows::has_many(history) {
+        return evidence_about_many(history, level, options, &start);
+    }
     let part = shrink(history, level, options, start);
     let argument = weak::argue(&with_culprits(history, &part), level, options)
         .unwrap_or_else(|| explain::argue(&with_culprits(history, &part), level, options));
@@ -135,6 +140,85 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
     transactions.sort_unstable();
     transactions.dedup();
     Evidence { anomaly, transactions, edges, support: back.edges(&argument.support) }
+}
+
+/// Where operations are about many keys a part is no history of its own: it is cut out of the problem.
+fn evidence_about_many(history: &History, level: Level, options: &Options, start: &[TxnId]) -> Evidence {
+    let (mut transactions, argument) = match observe(history, options.ryow) {
+        Ok(problem) => {
+            let part = shrink_problem(history, &problem, level, options, start);
+            let argument = explain::argue_problem(history, &part, level, options);
+            (part.txns, argument)
+        }
+        Err(Refusal::Contradiction(contradiction)) => {
+            let argument = explain::of_contradiction(history, &contradiction);
+            let edges = argument.edges.iter();
+            let shown: Vec<TxnId> = edges.flat_map(|edge| edge.from.into_iter().chain([edge.to])).collect();
+            let txns = if shown.is_empty() { start.to_vec() } else { shown };
+            (txns, Some(argument))
+        }
+        Err(Refusal::Unsupported(_)) => (start.to_vec(), None),
+    };
+    let Argument { edges, support } = argument.unwrap_or_default();
+    let anomaly = if edges.is_empty() {
+        let name = level.row().map_or("violation", |row| row.anomaly);
+        Anomaly { name: name.to_owned(), common: None }
+    } else {
+        naming::name(history, &edges)
+    };
+    transactions.extend(edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
+    transactions.sort_unstable();
+    transactions.dedup();
+    Evidence { anomaly, transactions, edges, support }
+}
+
+/// The smallest part of a problem found that has no explanation.
+fn shrink_problem(
+    history: &History,
+    problem: &Problem,
+    level: Level,
+    options: &Options,
+    start: &[TxnId],
+) -> Problem {
+    let impossible = |part: &Problem| {
+        matches!(
+            explain_problem(history, part, level, options, &mut Stats::default()),
+            Decision::Impossible(_)
+        )
+    };
+    let mut keep: Vec<Txn> =
+        start.iter().filter_map(|txn| problem.txns.binary_search(txn).ok()).map(|txn| txn as Txn).collect();
+    let mut part = problem.part(&keep);
+    while !impossible(&part) {
+        let larger = problem.with_writers(&keep);
+        keep = if larger.len() > keep.len() { larger } else { (0..problem.len() as Txn).collect() };
+        part = problem.part(&keep);
+        if part.len() == problem.len() || options.budget.exhausted().is_some() {
+            break;
+        }
+    }
+    let mut piece = part.len().div_ceil(2);
+    loop {
+        let mut from = 0;
+        while from < part.len() && part.len() > 1 {
+            let others: Vec<Txn> = (0..part.len() as Txn)
+                .filter(|&txn| !(from..from + piece).contains(&(txn as usize)))
+                .collect();
+            let smaller = part.part(&others);
+            if smaller.len() > 0 && impossible(&smaller) {
+                part = smaller;
+            } else {
+                from += piece;
+            }
+            if options.budget.exhausted().is_some() {
+                return part;
+            }
+        }
+        if piece <= 1 {
+            return part;
+        }
+        piece = piece.div_ceil(2);
+    }
 }
 
 /// The core, and whoever else wrote what a read of its only transaction returned: aborted transactions

@@ -17,6 +17,7 @@
 use crate::constrain::Nodes;
 use crate::levels::Level;
 use crate::observe::{Contradiction, INITIAL, Problem, Read, Refusal, Standing, Txn, observe};
+use crate::rows;
 use crate::verdict::{Edge, EdgeKind, Options, Reason};
 use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId};
 use std::collections::VecDeque;
@@ -40,7 +41,17 @@ pub(crate) fn argue(history: &History, level: Level, options: &Options) -> Optio
         Err(Refusal::Contradiction(contradiction)) => return Some(of_contradiction(history, &contradiction)),
         Err(Refusal::Unsupported(_)) => return None,
     };
-    let mut facts = Facts::known(history, &problem, level, options.clock_skew);
+    argue_problem(history, &problem, level, options)
+}
+
+/// Argues that a tiny problem, perhaps a part of a history's, has no explanation.
+pub(crate) fn argue_problem(
+    history: &History,
+    problem: &Problem,
+    level: Level,
+    options: &Options,
+) -> Option<Argument> {
+    let mut facts = Facts::known(history, problem, level, options.clock_skew);
     let mut steps = 0;
     let cycle = facts.refute(DEPTH_MAX, &mut steps)?;
     Some(Argument { edges: cycle, support: facts.support })
@@ -51,9 +62,12 @@ pub(crate) fn of_contradiction(history: &History, contradiction: &Contradiction)
     let edges = match *contradiction {
         Contradiction::Internal { op } => internal(history, op),
         Contradiction::NonRepeatable { first, second } => non_repeatable(history, first, second),
-        Contradiction::NoSource { op } | Contradiction::BrokenList { op } => vec![bad_source(history, op)],
+        Contradiction::NoSource { op, key } => vec![bad_source(history, op, Some(key))],
+        Contradiction::BrokenList { op } | Contradiction::BadRows { op } => {
+            vec![bad_source(history, op, None)]
+        }
         Contradiction::IncompatibleLists { first, second } => {
-            vec![bad_source(history, first), bad_source(history, second)]
+            vec![bad_source(history, first, None), bad_source(history, second, None)]
         }
     };
     Argument { edges, support: Vec::new() }
@@ -63,13 +77,20 @@ fn edge(history: &History, from: Option<TxnId>, to: TxnId, kind: EdgeKind, op: O
     Edge { from, to, kind, key: history.operation(op).key(), predicate: false, reason }
 }
 
+/// Whether an operation saw nothing at a key because of its predicate or its range.
+fn is_by_predicate(history: &History, op: OpId, key: KeyId) -> bool {
+    let operation = history.operation(op);
+    rows::is_about_many(&operation)
+        && !matches!(rows::row_of(&operation, key), value if value.is_known() && value != ValueId::ABSENT)
+}
+
 /// The read that contradicts its transaction's own last write.
 fn internal(history: &History, read: OpId) -> Vec<Edge> {
     let txn = history.owner(read);
     let key = history.operation(read).key();
     let own = history.transaction(txn).ops().take_while(|&(op, _)| op < read);
     let write = own.filter(|(_, it)| it.key() == key && is_write(it)).last();
-    let Some((write, _)) = write else { return vec![bad_source(history, read)] };
+    let Some((write, _)) = write else { return vec![bad_source(history, read, None)] };
     vec![edge(history, Some(txn), txn, EdgeKind::Rw, read, Reason::Missed { read, write })]
 }
 
@@ -80,9 +101,9 @@ pub(crate) fn is_write(operation: &Operation<'_>) -> bool {
 /// Two reads of one key: the second saw a version that the first missed.
 fn non_repeatable(history: &History, first: OpId, second: OpId) -> Vec<Edge> {
     let txn = history.owner(first);
-    let newer = writers(history, second).next().map(|write| (second, first, write));
-    let older = writers(history, first).next().map(|write| (first, second, write));
-    let Some((saw, missed, write)) = newer.or(older) else { return vec![bad_source(history, second)] };
+    let newer = writers(history, second, None).next().map(|write| (second, first, write));
+    let older = writers(history, first, None).next().map(|write| (first, second, write));
+    let Some((saw, missed, write)) = newer.or(older) else { return vec![bad_source(history, second, None)] };
     let writer = history.owner(write);
     vec![
         edge(history, Some(writer), txn, EdgeKind::Wr, saw, Reason::Saw { read: saw, write: Some(write) }),
@@ -92,9 +113,10 @@ fn non_repeatable(history: &History, first: OpId, second: OpId) -> Vec<Edge> {
 
 /// The operations of other transactions that wrote (the end of) what a read returned; those of
 /// transactions that took effect first.
-fn writers(history: &History, read: OpId) -> impl Iterator<Item = OpId> + '_ {
-    let (key, value) = match history.operation(read) {
-        Operation::Read { key, value, .. } => (Some(key), value),
+fn writers(history: &History, read: OpId, key: Option<KeyId>) -> impl Iterator<Item = OpId> + '_ {
+    let (key, value) = match (history.operation(read), key) {
+        (Operation::Read { key, value, .. }, _) => (Some(key), value),
+        (many, Some(key)) => (Some(key), rows::row_of(&many, key)),
         _ => (None, ValueId::UNKNOWN),
     };
     let last = history.values_of(value).last().copied();
@@ -118,11 +140,12 @@ fn writers(history: &History, read: OpId) -> impl Iterator<Item = OpId> + '_ {
 }
 
 /// A read that no version explains: who wrote it after all, or nobody.
-pub(crate) fn bad_source(history: &History, read: OpId) -> Edge {
+pub(crate) fn bad_source(history: &History, read: OpId, key: Option<KeyId>) -> Edge {
     let txn = history.owner(read);
-    let write = writers(history, read).next();
+    let write = writers(history, read, key).next();
     let from = write.map(|write| history.owner(write));
-    edge(history, from, txn, EdgeKind::Wr, read, Reason::Saw { read, write })
+    let edge = edge(history, from, txn, EdgeKind::Wr, read, Reason::Saw { read, write });
+    Edge { key: edge.key.or(key), ..edge }
 }
 
 /// One point comes before another.
@@ -224,7 +247,13 @@ impl<'a> Facts<'a> {
     fn write_op(&self, version: u32) -> OpId {
         let version = self.problem.versions[version as usize];
         let ops = self.history.transaction(self.id(version.txn)).ops();
-        let writes = ops.filter(|(_, it)| it.key() == Some(KeyId(version.key)) && is_write(it));
+        let key = KeyId(version.key);
+        let writes = ops.filter(|(_, it)| match it {
+            Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
+                keys.contains(&key)
+            }
+            it => it.key() == Some(key) && is_write(it),
+        });
         writes.last().expect("a version has an operation that wrote it").0
     }
 
@@ -246,12 +275,16 @@ impl<'a> Facts<'a> {
         }
         let reason = Reason::Saw { read: read.op, write: Some(self.write_op(source)) };
         self.add(self.writer(source), read.txn, EdgeKind::Wr, Some(source), reason);
+        if let Some(Fact { edge: Some(edge), .. }) = self.facts.last_mut() {
+            edge.predicate = is_by_predicate(self.history, read.op, KeyId(read.key));
+        }
     }
 
     fn missed(&self, read: &Read, version: u32) -> Fact {
         let writer = self.writer(version);
         let reason = Reason::Missed { read: read.op, write: self.write_op(version) };
-        let edge = self.edge(read.txn, writer, EdgeKind::Rw, Some(read.key), reason);
+        let mut edge = self.edge(read.txn, writer, EdgeKind::Rw, Some(read.key), reason);
+        edge.predicate = is_by_predicate(self.history, read.op, KeyId(read.key));
         Fact { from: self.begin(read.txn), to: self.commit(writer), edge: Some(edge) }
     }
 

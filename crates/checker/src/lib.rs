@@ -23,6 +23,7 @@ pub mod oracle;
 mod pipeline;
 mod refine;
 mod restrict;
+mod rows;
 mod saturate;
 mod schedule;
 mod survey;

@@ -14,7 +14,7 @@
 //! order of lists makes histories recoverable.
 
 use crate::observe::{Contradiction, INITIAL, NONE, Problem, Refusal, Standing, Txn};
-use history::{History, OpId, ValueId, ValueRef};
+use history::{History, KeyId, OpId, ValueId, ValueRef};
 use std::collections::HashMap;
 
 /// One appended element.
@@ -199,7 +199,7 @@ impl Lists<'_> {
         let mut at = initial;
         while at < list.len() {
             let Some(&first) = self.owner.get(&(self.key, list[at])) else {
-                return Err(Contradiction::NoSource { op: read.op });
+                return Err(Contradiction::NoSource { op: read.op, key: KeyId(read.key) });
             };
             let txn = self.appends[first as usize].txn;
             let mine = self.appends_of(txn);
@@ -212,7 +212,7 @@ impl Lists<'_> {
             match self.problem.standing[txn as usize] {
                 Standing::In => {}
                 Standing::Maybe => self.problem.standing[txn as usize] = Standing::In,
-                Standing::Out => return Err(Contradiction::NoSource { op: read.op }),
+                Standing::Out => return Err(Contradiction::NoSource { op: read.op, key: KeyId(read.key) }),
             }
         }
         // An element twice would have appeared in a segment that is already complete.
@@ -238,7 +238,7 @@ impl Lists<'_> {
                 "a transaction of unknown outcome read a list longer than any other".into(),
             ));
         } else if *list != longest[..list.len()] {
-            by.map_or(Err(Contradiction::NoSource { op: read.op }), |by| {
+            by.map_or(Err(Contradiction::NoSource { op: read.op, key: KeyId(read.key) }), |by| {
                 Err(Contradiction::IncompatibleLists { first: by.op, second: read.op })
             })
         } else {

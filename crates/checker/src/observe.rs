@@ -15,9 +15,10 @@
 //! lineage); veristrong.txt §3 (duplicate values).
 
 use crate::lists::{self, ListRead};
+use crate::rows::{Claim, Test, Universe};
 use crate::verdict::Ryow;
-use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId, ValueRef};
-use rustc_hash::FxHashSet;
+use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, TxnId, ValueId, ValueRef};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// No transaction, no version, no read.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -109,8 +110,10 @@ pub(crate) enum Contradiction {
     Internal { op: OpId },
     /// Two outside reads of one key in one transaction differ.
     NonRepeatable { first: OpId, second: OpId },
-    /// No version carries the value.
-    NoSource { op: OpId },
+    /// No version carries the value that was seen at the key.
+    NoSource { op: OpId, key: KeyId },
+    /// Rows that no store returns, whatever it holds.
+    BadRows { op: OpId },
     /// A list that no order of whole transactions' appends makes.
     BrokenList { op: OpId },
     /// Two lists of which neither is the beginning of the other.
@@ -168,7 +171,7 @@ impl Problem {
         self.version_ids(txn).find(|&version| self.versions[version as usize].key == key)
     }
 
-    /// The value that an ambiguous read returned.
+    /// The value that an ambiguous read returned; `UNKNOWN` if it may have seen one of several.
     #[inline]
     pub(crate) fn value_of(&self, read: &Read) -> ValueId {
         debug_assert!(!read.is_known());
@@ -189,8 +192,113 @@ impl Problem {
         initial.into_iter().chain(others)
     }
 
+    /// Whether a read can have seen a version of its key, or [`INITIAL`].
+    #[inline]
+    pub(crate) fn fits(&self, read: &Read, version: u32) -> bool {
+        if read.is_known() {
+            return version == read.source;
+        }
+        let wanted = self.value_of(read);
+        if !wanted.is_known() {
+            let piece = &self.by_value[read.source as usize..(read.source + read.candidates) as usize];
+            return piece.binary_search_by_key(&version, |&(_, candidate)| candidate).is_ok();
+        }
+        wanted
+            == match version {
+                INITIAL => self.initial[read.key as usize],
+                version => self.versions[version as usize].value,
+            }
+    }
+
     fn is_narrowed(&self, read: &Read) -> bool {
         self.key_start.last().is_some_and(|&end| read.source >= end)
+    }
+
+    /// The part made of some transactions, ascending: what they saw counts where everybody who can have written it
+    /// is kept. If the whole has an explanation, so has the part: strike the others out.
+    pub(crate) fn part(&self, keep: &[Txn]) -> Self {
+        let mut now = vec![NONE; self.len()];
+        for (new, &old) in keep.iter().enumerate() {
+            now[old as usize] = new as Txn;
+        }
+        let mut part = Self { initial: self.initial.clone(), ..Self::default() };
+        let mut version_now = vec![NONE; self.versions.len()];
+        for &old in keep {
+            part.txns.push(self.txns[old as usize]);
+            part.standing.push(self.standing[old as usize]);
+            let mut previous = self.previous[old as usize];
+            while previous != NONE && now[previous as usize] == NONE {
+                previous = self.previous[previous as usize];
+            }
+            part.previous.push(if previous == NONE { NONE } else { now[previous as usize] });
+            part.first_version.push(part.versions.len() as u32);
+            for id in self.version_ids(old) {
+                version_now[id as usize] = part.versions.len() as u32;
+                part.versions.push(Version { txn: now[old as usize], ..self.versions[id as usize] });
+            }
+        }
+        part.first_version.push(part.versions.len() as u32);
+        sort_versions(&mut part);
+        for &old in keep {
+            part.first_read.push(part.reads.len() as u32);
+            for read in self.reads_of(old) {
+                let sources: Vec<u32> =
+                    if read.is_known() { vec![read.source] } else { self.candidates(read).collect() };
+                let kept = |&version: &u32| version >= INITIAL || version_now[version as usize] != NONE;
+                if !sources.iter().all(kept) {
+                    continue;
+                }
+                let mut sources: Vec<u32> = sources
+                    .into_iter()
+                    .map(|version| if version >= INITIAL { version } else { version_now[version as usize] })
+                    .collect();
+                sources.sort_unstable();
+                let (source, candidates) = match sources[..] {
+                    [only] => (only, 0),
+                    ref some => {
+                        let first = part.by_value.len() as u32;
+                        part.by_value.extend(some.iter().map(|&version| (ValueId::UNKNOWN, version)));
+                        (first, some.len() as u32)
+                    }
+                };
+                part.reads.push(Read { txn: now[old as usize], source, candidates, ..*read });
+            }
+        }
+        part.first_read.push(part.reads.len() as u32);
+        part.chains = self.chains_among(&version_now);
+        part
+    }
+
+    /// The version orders among those that are kept.
+    fn chains_among(&self, now: &[u32]) -> Vec<(u32, u32)> {
+        let before: FxHashMap<u32, u32> =
+            self.chains.iter().map(|&(first, second)| (second, first)).collect();
+        let mut chains = Vec::new();
+        for &(_, second) in self.chains.iter().filter(|&&(_, second)| now[second as usize] != NONE) {
+            let mut first = before.get(&second);
+            while let Some(&version) = first {
+                if now[version as usize] != NONE {
+                    chains.push((now[version as usize], now[second as usize]));
+                    break;
+                }
+                first = before.get(&version);
+            }
+        }
+        chains
+    }
+
+    /// Some transactions and whoever can have written what they saw.
+    pub(crate) fn with_writers(&self, txns: &[Txn]) -> Vec<Txn> {
+        let mut all = txns.to_vec();
+        for read in txns.iter().flat_map(|&txn| self.reads_of(txn)) {
+            let sources: Vec<u32> =
+                if read.is_known() { vec![read.source] } else { self.candidates(read).collect() };
+            let sources = sources.into_iter().filter(|&version| version < INITIAL);
+            all.extend(sources.map(|version| self.versions[version as usize].txn));
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// How many reads are ambiguous.
@@ -241,9 +349,10 @@ pub(crate) fn observe(history: &History, ryow: Ryow) -> Result<Problem, Refusal>
 pub(crate) fn observe_with(history: &History, ryow: Ryow, repeats: Repeats) -> Result<Problem, Refusal> {
     let mut walk = Walk::new(history, ryow, repeats);
     walk.transactions()?;
-    let Walk { mut problem, raw_reads, appends, list_reads, .. } = walk;
+    let Walk { mut problem, raw_reads, claims, claimed, appends, mut list_reads, .. } = walk;
     sort_versions(&mut problem);
-    resolve(&mut problem, &raw_reads).map_err(Refusal::Contradiction)?;
+    let raw = Raw { history, reads: &raw_reads, claims: &claims, claimed: &claimed };
+    resolve(&mut problem, &raw, &mut list_reads).map_err(Refusal::Contradiction)?;
     drop(raw_reads);
     if !appends.is_empty() {
         lists::resolve(history, &mut problem, &appends, &list_reads)?;
@@ -255,13 +364,22 @@ pub(crate) fn observe_with(history: &History, ryow: Ryow, repeats: Repeats) -> R
 /// A read before it is looked up.
 struct RawRead {
     key: u32,
-    /// `UNKNOWN` for a list, which is looked up by its elements.
+    /// `UNKNOWN` for a list, which is looked up by its elements, and for claims.
     value: ValueId,
     op: OpId,
 }
 
+/// All reads before they are looked up.
+struct Raw<'a> {
+    history: &'a History,
+    reads: &'a [RawRead],
+    claims: &'a [Claim<'a>],
+    /// The reads that are claims, ascending, and where those begin.
+    claimed: &'a [(u32, u32)],
+}
+
 /// What a transaction did to a key so far.
-struct Touch {
+struct Touch<'h> {
     key: u32,
     /// The outside read's value; `UNKNOWN` if there is none.
     seen: ValueId,
@@ -271,6 +389,8 @@ struct Touch {
     /// On a list key: how many elements it appended, and its outside read in `list_reads`.
     appended: u32,
     list_read: u32,
+    /// What was said about the outside value without naming it.
+    claims: Vec<Claim<'h>>,
 }
 
 struct Walk<'h> {
@@ -285,7 +405,11 @@ struct Walk<'h> {
     /// Which transaction touched a key last, and where in `touches`.
     stamp: Vec<u32>,
     slot: Vec<u32>,
-    touches: Vec<Touch>,
+    touches: Vec<Touch<'h>>,
+    /// Where operations are about many keys.
+    universe: Option<Universe>,
+    claims: Vec<Claim<'h>>,
+    claimed: Vec<(u32, u32)>,
 }
 
 impl<'h> Walk<'h> {
@@ -310,6 +434,9 @@ impl<'h> Walk<'h> {
             stamp: vec![NONE; keys],
             slot: vec![0; keys],
             touches: Vec::new(),
+            universe: Universe::of(history),
+            claims: Vec::new(),
+            claimed: Vec::new(),
         }
     }
 
@@ -334,20 +461,27 @@ impl<'h> Walk<'h> {
             self.problem.first_read.push(self.raw_reads.len() as u32);
             self.touches.clear();
             for (op, operation) in transaction.ops() {
-                self.operation(txn, op, operation).or_else(|refusal| match (standing, &refusal) {
-                    // A transaction of unknown outcome that contradicts itself did not take effect.
-                    (Standing::Maybe, Refusal::Contradiction(_)) => {
-                        self.problem.standing[txn as usize] = Standing::Out;
-                        Ok(())
-                    }
-                    _ => Err(refusal),
-                })?;
+                let done = self.operation(txn, op, operation);
+                self.forgive(txn, done)?;
             }
-            self.finish(txn);
+            let done = self.finish(txn).map_err(Refusal::Contradiction);
+            self.forgive(txn, done)?;
         }
         self.problem.first_version.push(self.problem.versions.len() as u32);
         self.problem.first_read.push(self.raw_reads.len() as u32);
         Ok(())
+    }
+
+    /// A transaction of unknown outcome that contradicts itself did not take effect.
+    fn forgive(&mut self, txn: Txn, done: Result<(), Refusal>) -> Result<(), Refusal> {
+        let standing = &mut self.problem.standing[txn as usize];
+        match done {
+            Err(Refusal::Contradiction(_)) if *standing != Standing::In => {
+                *standing = Standing::Out;
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// Keys that are appended to. Keys whose lists do not show their order are not for this stage: those
@@ -385,12 +519,15 @@ impl<'h> Walk<'h> {
         Ok(())
     }
 
-    fn operation(&mut self, txn: Txn, op: OpId, operation: Operation<'_>) -> Result<(), Refusal> {
+    fn operation(&mut self, txn: Txn, op: OpId, operation: Operation<'h>) -> Result<(), Refusal> {
         match operation {
             Operation::Read { value, .. } if !value.is_known() => Ok(()),
             Operation::Read { key, value, .. } => {
                 let value = normal(self.history, value);
                 self.read(txn, op, key, value).map_err(Refusal::Contradiction)
+            }
+            Operation::Write { value, .. } if !value.is_known() => {
+                Err(Refusal::Unsupported("a write of an unknown value".into()))
             }
             Operation::Write { key, value } => {
                 let value = normal(self.history, value);
@@ -405,12 +542,144 @@ impl<'h> Walk<'h> {
                 self.append(txn, key, value);
                 Ok(())
             }
-            other => Err(Refusal::Unsupported(format!("operation `{}`", other.name()))),
+            Operation::Scan { rows: None, .. }
+            | Operation::Iterate { rows: None, .. }
+            | Operation::Query { rows: None, .. } => Ok(()),
+            Operation::Scan { range, rows: Some(rows) } => self.range(txn, op, (range, false, true), rows),
+            Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
+                self.range(txn, op, (range, reverse, exhausted), rows)
+            }
+            Operation::Query { predicate, rows: Some(rows) } => self.query(txn, op, predicate, rows),
+            Operation::Update { predicate, set, count, keys } => {
+                let set = normal(self.history, set);
+                self.predicate_write(txn, op, (predicate, set), count, keys)
+            }
+            Operation::DeleteWhere { predicate, count, keys } => {
+                self.predicate_write(txn, op, (predicate, ValueId::ABSENT), count, keys)
+            }
+        }
+    }
+
+    /// A scan or an iterator.
+    fn range(
+        &mut self,
+        txn: Txn,
+        op: OpId,
+        (range, reverse, to_the_end): (Range, bool, bool),
+        rows: &[Row],
+    ) -> Result<(), Refusal> {
+        let universe = self.universe.as_ref().expect("an operation on many keys makes one");
+        let visited = universe.visited(range, reverse, to_the_end, rows);
+        for (key, value) in visited.ok_or(Refusal::Contradiction(Contradiction::BadRows { op }))? {
+            if value.is_known() {
+                let value = normal(self.history, value);
+                self.read(txn, op, key, value).map_err(Refusal::Contradiction)?;
+            } else {
+                self.claim(txn, key, Claim { test: Test::Present, truth: true, op })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn query(&mut self, txn: Txn, op: OpId, predicate: &'h Predicate, rows: &[Row]) -> Result<(), Refusal> {
+        self.refuse_lists()?;
+        let bad_rows = Refusal::Contradiction(Contradiction::BadRows { op });
+        let mut sorted: Vec<Row> = rows.to_vec();
+        sorted.sort_unstable_by_key(|row| row.key);
+        if sorted.windows(2).any(|pair| pair[0].key == pair[1].key) {
+            return Err(bad_rows);
+        }
+        let universe = self.universe.as_ref().expect("an operation on many keys makes one");
+        for key in universe.concerned(self.history, predicate, rows.iter().map(|row| row.key)) {
+            let row = sorted.binary_search_by_key(&key, |row| row.key).ok();
+            let value = row.map_or(ValueId::ABSENT, |row| normal(self.history, sorted[row].value));
+            if value.is_known() && value != ValueId::ABSENT {
+                if !predicate.holds(self.history.values(), value) {
+                    return Err(bad_rows);
+                }
+                self.read(txn, op, key, value).map_err(Refusal::Contradiction)?;
+            } else {
+                let truth = !value.is_known();
+                self.claim(txn, key, Claim { test: Test::Where(predicate), truth, op })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A predicate write whose keys the database reported.
+    fn predicate_write(
+        &mut self,
+        txn: Txn,
+        op: OpId,
+        (predicate, set): (&'h Predicate, ValueId),
+        count: Option<u64>,
+        keys: Option<&[KeyId]>,
+    ) -> Result<(), Refusal> {
+        self.refuse_lists()?;
+        let Some(keys) = keys else {
+            return Err(Refusal::Unsupported("a predicate write whose keys were not reported".into()));
+        };
+        if !set.is_known() {
+            return Err(Refusal::Unsupported("a predicate write of an unknown value".into()));
+        }
+        let mut sorted = keys.to_vec();
+        sorted.sort_unstable();
+        let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
+        if twice || count.is_some_and(|count| count != keys.len() as u64) {
+            return Err(Refusal::Contradiction(Contradiction::BadRows { op }));
+        }
+        let universe = self.universe.as_ref().expect("an operation on many keys makes one");
+        for key in universe.concerned(self.history, predicate, keys.iter().copied()) {
+            let truth = sorted.binary_search(&key).is_ok();
+            let claim = Claim { test: Test::Where(predicate), truth, op };
+            // It builds on the transaction's own writes, whatever its reads do.
+            let own = self.touch(txn, key).own;
+            if !own.is_known() {
+                self.touch(txn, key).claims.push(claim);
+            } else if !claim.accepts(self.history, own) {
+                return Err(Refusal::Contradiction(Contradiction::Internal { op }));
+            }
+            if truth {
+                self.write(txn, key, set);
+            }
+        }
+        Ok(())
+    }
+
+    /// A list answers to predicates, and what it holds is known only with its order.
+    fn refuse_lists(&self) -> Result<(), Refusal> {
+        match self.list_keys.iter().position(|&is_list| is_list) {
+            Some(key) => {
+                let name = self.history.keys().get(KeyId(key as u32));
+                Err(Refusal::Unsupported(format!("predicates, while key {name} is appended to")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Something is said about the value seen at a key.
+    fn claim(&mut self, txn: Txn, key: KeyId, claim: Claim<'h>) -> Result<(), Refusal> {
+        let (history, ryow) = (self.history, self.ryow);
+        let touch = self.touch(txn, key);
+        let own = match touch.appended {
+            0 => touch.own.is_known().then_some(touch.own),
+            // Present, whatever it is.
+            _ => Some(ValueId::UNKNOWN),
+        };
+        match own {
+            Some(own) if ryow != Ryow::Never && claim.accepts(history, own) => Ok(()),
+            Some(_) if ryow == Ryow::Must => {
+                Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }))
+            }
+            _ => {
+                touch.claims.push(claim);
+                Ok(())
+            }
         }
     }
 
     #[inline]
-    fn touch(&mut self, txn: Txn, key: KeyId) -> &mut Touch {
+    fn touch(&mut self, txn: Txn, key: KeyId) -> &mut Touch<'h> {
         let place = key.index();
         if self.stamp[place] != txn {
             self.stamp[place] = txn;
@@ -422,6 +691,7 @@ impl<'h> Walk<'h> {
                 own: ValueId::UNKNOWN,
                 appended: 0,
                 list_read: NONE,
+                claims: Vec::new(),
             });
         }
         let slot = self.slot[place];
@@ -461,7 +731,7 @@ impl<'h> Walk<'h> {
     /// A read of a list: what is left after taking its own appends off the end came from outside.
     fn read_list(&mut self, txn: Txn, op: OpId, key: KeyId, value: ValueId) -> Result<(), Contradiction> {
         let Some(elements) = lists::elements(self.history, value) else {
-            return Err(Contradiction::NoSource { op });
+            return Err(Contradiction::NoSource { op, key });
         };
         let appended = self.touch(txn, key).appended as usize;
         let own = match self.ryow {
@@ -499,23 +769,40 @@ impl<'h> Walk<'h> {
     }
 
     /// Keeps what the transaction saw from outside and what it left behind.
-    fn finish(&mut self, txn: Txn) {
+    fn finish(&mut self, txn: Txn) -> Result<(), Contradiction> {
+        let mut contradiction = Ok(());
         for touch in &self.touches {
-            if touch.seen.is_known() {
-                self.raw_reads.push(RawRead { key: touch.key, value: touch.seen, op: touch.seen_op });
-            }
             if let Some(read) = self.list_reads.get_mut(touch.list_read as usize) {
                 read.slot = self.raw_reads.len() as u32;
                 self.raw_reads.push(RawRead { key: touch.key, value: ValueId::UNKNOWN, op: read.op });
+                let is_empty = lists::outside(self.history, read).is_empty();
+                let seen = if is_empty { ValueId::ABSENT } else { ValueId::UNKNOWN };
+                contradiction = contradiction.and(touch.agree(self.history, seen, read.op));
+            } else if touch.seen.is_known() {
+                self.raw_reads.push(RawRead { key: touch.key, value: touch.seen, op: touch.seen_op });
+                contradiction = contradiction.and(touch.agree(self.history, touch.seen, touch.seen_op));
+            } else if let Some(claim) = touch.claims.first() {
+                self.claimed.push((self.raw_reads.len() as u32, self.claims.len() as u32));
+                self.claims.extend(&touch.claims);
+                self.raw_reads.push(RawRead { key: touch.key, value: ValueId::UNKNOWN, op: claim.op });
             }
             if touch.own.is_known() || touch.appended > 0 {
                 self.problem.versions.push(Version { key: touch.key, txn, value: touch.own });
             }
         }
+        contradiction
     }
 }
 
-impl Touch {
+impl Touch<'_> {
+    /// Whether everything claimed holds of the value that was seen.
+    fn agree(&self, history: &History, seen: ValueId, op: OpId) -> Result<(), Contradiction> {
+        match self.claims.iter().find(|claim| !claim.accepts(history, seen)) {
+            Some(claim) => Err(Contradiction::NonRepeatable { first: op, second: claim.op }),
+            None => Ok(()),
+        }
+    }
+
     fn see(&mut self, value: ValueId, op: OpId) -> Result<(), Contradiction> {
         if !self.seen.is_known() {
             self.seen = value;
@@ -554,23 +841,80 @@ fn sort_versions(problem: &mut Problem) {
 }
 
 /// Looks every read up. A read that nothing explains is a contradiction if its transaction certainly
-/// took effect; else the transaction did not.
-fn resolve(problem: &mut Problem, raw_reads: &[RawRead]) -> Result<(), Contradiction> {
-    let mut reads = Vec::with_capacity(raw_reads.len());
+/// took effect; else the transaction did not. What is true of every version is left out.
+fn resolve(problem: &mut Problem, raw: &Raw<'_>, list_reads: &mut [ListRead]) -> Result<(), Contradiction> {
+    let mut reads = Vec::with_capacity(raw.reads.len());
+    let mut choices = Vec::new();
+    let mut claimed = raw.claimed.iter().enumerate().peekable();
+    let mut lists = list_reads.iter_mut().peekable();
     for txn in 0..problem.len() {
-        for raw in &raw_reads[problem.first_read[txn] as usize..problem.first_read[txn + 1] as usize] {
-            let (source, candidates) = look_up(problem, txn as Txn, raw);
+        let ids = problem.first_read[txn]..problem.first_read[txn + 1];
+        problem.first_read[txn] = reads.len() as u32;
+        for id in ids {
+            let it = &raw.reads[id as usize];
+            let found = match claimed.next_if(|(_, (read, _))| *read == id) {
+                Some((index, &(_, first))) => {
+                    let end = raw.claimed.get(index + 1).map_or(raw.claims.len(), |&(_, next)| next as usize);
+                    let claims = &raw.claims[first as usize..end];
+                    match choose(problem, raw.history, txn as Txn, it, claims, &mut choices) {
+                        Some(found) => found,
+                        None => continue,
+                    }
+                }
+                None => look_up(problem, txn as Txn, it),
+            };
+            if let Some(list) = lists.next_if(|list| list.slot == id) {
+                list.slot = reads.len() as u32;
+            }
+            let (source, candidates) = found;
             if source == NONE {
                 if problem.standing[txn] == Standing::In {
-                    return Err(Contradiction::NoSource { op: raw.op });
+                    return Err(Contradiction::NoSource { op: it.op, key: KeyId(it.key) });
                 }
                 problem.standing[txn] = Standing::Out;
             }
-            reads.push(Read { key: raw.key, txn: txn as Txn, source, candidates, op: raw.op });
+            reads.push(Read { key: it.key, txn: txn as Txn, source, candidates, op: it.op });
         }
     }
+    let end = problem.first_read.len() - 1;
+    problem.first_read[end] = reads.len() as u32;
     problem.reads = reads;
+    problem.by_value.extend(choices);
     Ok(())
+}
+
+/// The versions of a key of which all claims hold; `None` if that is all of them.
+fn choose(
+    problem: &Problem,
+    history: &History,
+    txn: Txn,
+    raw: &RawRead,
+    claims: &[Claim<'_>],
+    choices: &mut Vec<(ValueId, u32)>,
+) -> Option<(u32, u32)> {
+    let fits = |value: ValueId| claims.iter().all(|claim| claim.accepts(history, value));
+    let first = choices.len();
+    let mut all = 1;
+    for &(value, version) in problem.versions_of_key(raw.key) {
+        if problem.versions[version as usize].txn != txn {
+            all += 1;
+            if fits(value) {
+                choices.push((ValueId::UNKNOWN, version));
+            }
+        }
+    }
+    choices[first..].sort_unstable();
+    if fits(problem.initial[raw.key as usize]) {
+        choices.push((ValueId::UNKNOWN, INITIAL));
+    }
+    let found = match choices[first..] {
+        ref some if some.len() == all => None,
+        [] => Some((NONE, 0)),
+        [(_, only)] => Some((only, 0)),
+        ref some => return Some(((problem.by_value.len() + first) as u32, some.len() as u32)),
+    };
+    choices.truncate(first);
+    found
 }
 
 fn look_up(problem: &Problem, txn: Txn, raw: &RawRead) -> (u32, u32) {
@@ -659,7 +1003,7 @@ fn drop_out(problem: &mut Problem) -> Result<(), Contradiction> {
             };
             match (left[..].first(), left.len()) {
                 (None, _) if standing == Standing::In => {
-                    return Err(Contradiction::NoSource { op: read.op });
+                    return Err(Contradiction::NoSource { op: read.op, key: KeyId(read.key) });
                 }
                 (None, _) => {
                     problem.standing[read.txn as usize] = Standing::Out;

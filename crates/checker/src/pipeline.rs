@@ -13,7 +13,7 @@ use crate::levels::{Level, Rule};
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
 use crate::refine::{self, Refined};
-use crate::restrict::restrict;
+use crate::rows;
 use crate::saturate::{self, Round};
 use crate::schedule::{self, Scheduled};
 use crate::survey::has_predicates;
@@ -64,6 +64,12 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
                 level.name()
             ));
         }
+        _ if rows::has_many(history) => {
+            return Decision::NotHere(format!(
+                "operations on many keys at {} are decided only where the history is tiny",
+                level.name()
+            ));
+        }
         _ => return weak::decide(history, level, options, stats),
     };
     // 1. What each read can have seen.
@@ -81,23 +87,33 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
     if !level.session && !level.realtime {
         let with_sessions = Level { session: true, ..level };
         match explain(history, &problem, with_sessions, options, stats) {
-            Decision::Impossible(part) if !still_impossible(history, level, options, &part) => {}
+            Decision::Impossible(part) if !still_impossible(history, &problem, level, options, &part) => {}
             decided => return decided,
         }
     }
     explain(history, &problem, level, options, stats)
 }
 
-/// Whether a part of the history has no explanation at a level.
-fn still_impossible(history: &History, level: Level, options: &Options, part: &[TxnId]) -> bool {
-    let part = restrict(history, part);
+/// Whether a part of the problem has no explanation at a level.
+fn still_impossible(
+    history: &History,
+    problem: &Problem,
+    level: Level,
+    options: &Options,
+    part: &[TxnId],
+) -> bool {
+    let part: Vec<Txn> =
+        part.iter().filter_map(|txn| problem.txns.binary_search(txn).ok()).map(|txn| txn as Txn).collect();
     // A part that is the whole is decided by the caller.
-    part.history.len() < history.len()
-        && matches!(decide(&part.history, level, options, &mut Stats::default()), Decision::Impossible(_))
+    part.len() < problem.len()
+        && matches!(
+            explain(history, &problem.part(&part), level, options, &mut Stats::default()),
+            Decision::Impossible(_)
+        )
 }
 
 /// Looks for an order that explains the problem.
-fn explain(
+pub(crate) fn explain(
     history: &History,
     problem: &Problem,
     level: Level,

@@ -255,7 +255,7 @@ impl<'a> Refiner<'a> {
                     current = version;
                 }
                 AccessKind::Read(id) => {
-                    if !self.fits(&self.problem.reads[id as usize], current) {
+                    if !self.problem.fits(&self.problem.reads[id as usize], current) {
                         self.blames.push(Blame::Read(id));
                     }
                 }
@@ -267,17 +267,6 @@ impl<'a> Refiner<'a> {
     /// What a read finds on its lane.
     fn visible(&self, id: u32) -> u32 {
         self.lanes.before_read(id).iter().rev().find_map(|access| access.as_version()).unwrap_or(INITIAL)
-    }
-
-    fn fits(&self, read: &Read, version: u32) -> bool {
-        if read.is_known() {
-            return version == read.source;
-        }
-        let value = match version {
-            INITIAL => self.problem.initial[read.key as usize],
-            version => self.problem.versions[version as usize].value,
-        };
-        value == self.problem.value_of(read)
     }
 
     // ---- blame ----
@@ -293,7 +282,7 @@ impl<'a> Refiner<'a> {
                 }
                 self.line_up(read.key);
                 let found = self.visible(id);
-                if self.fits(&read, found) {
+                if self.problem.fits(&read, found) {
                     return;
                 }
                 // The answer may be taken back by a conflict: look again until it fits.

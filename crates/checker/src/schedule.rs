@@ -349,15 +349,7 @@ impl<'a> Scheduler<'a> {
 
     /// Whether a read finds what it returned.
     fn matches(&self, read: &Read) -> bool {
-        let current = self.current[read.key as usize];
-        if read.is_known() {
-            return current == read.source;
-        }
-        let value = match current {
-            INITIAL => self.problem.initial[read.key as usize],
-            version => self.problem.versions[version as usize].value,
-        };
-        value.is_known() && value == self.problem.value_of(read)
+        self.problem.fits(read, self.current[read.key as usize])
     }
 
     fn park(&mut self, txn: Txn, key: u32) {

@@ -59,6 +59,21 @@ fn lists() {
 }
 
 #[test]
+fn ranges() {
+    compare(&Shape::ranges(), seeds(1_500), &Options::default());
+}
+
+#[test]
+fn predicates() {
+    compare(&Shape::predicates(), seeds(1_500), &Options::default());
+}
+
+#[test]
+fn everything_at_once() {
+    compare(&Shape::everything(), seeds(1_000), &Options::default());
+}
+
+#[test]
 fn more_transactions_on_fewer_keys() {
     let shape = Shape { transactions: (4, 8), keys_max: 2, ..Shape::registers() };
     compare(&shape, seeds(800), &Options::default());
@@ -76,5 +91,7 @@ fn own_writes_by_every_policy() {
         let options = Options { ryow, ..Options::default() };
         compare(&Shape { ryow, ..Shape::registers() }, seeds(400), &options);
         compare(&Shape { ryow, ..Shape::lists() }, seeds(400), &options);
+        compare(&Shape { ryow, ..Shape::ranges() }, seeds(200), &options);
+        compare(&Shape { ryow, ..Shape::predicates() }, seeds(200), &options);
     }
 }

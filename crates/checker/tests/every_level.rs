@@ -100,3 +100,9 @@ fn own_writes_by_every_policy() {
         compare(&Shape { ryow, ..Shape::lists() }, seeds(200), &options);
     }
 }
+
+#[test]
+fn ranges_and_predicates() {
+    compare(&Shape::ranges(), seeds(150), &Options::default());
+    compare(&Shape::predicates(), seeds(100), &Options::default());
+}

@@ -63,7 +63,7 @@ fn from_nowhere(history: &History) -> Option<Argument> {
         matches!(operation, Operation::Read { key, value, .. }
             if value.is_known() && !wrote(key, normal(history, value)))
     });
-    nowhere.map(|(op, _)| Argument { edges: vec![bad_source(history, op)], support: Vec::new() })
+    nowhere.map(|(op, _)| Argument { edges: vec![bad_source(history, op, None)], support: Vec::new() })
 }
 
 /// One transaction commits before another.

@@ -1,0 +1,177 @@
+//! Operations on many keys, key by key.
+//!
+//! *What*: a scan, an iterator or a query says something about every key that it visited: the row it returned, or
+//! that there was none. A predicate write whose keys were reported says which keys satisfied its predicate. Taken
+//! apart like that, they are reads of single keys, some of which only *claim* something about the value they saw,
+//! and everything behind this stage knows nothing else.
+//!
+//! ```text
+//!   scan(a..d)=[b:3]        a absent        b = 3         c absent
+//!   q(v>=2)=[b:3]           a not v>=2      b = 3         c not v>=2
+//!   u(v>=2 -> 0) on b       a not v>=2      b v>=2, then b := 0
+//! ```
+//!
+//! *Invariant*: a key about which nothing is said could not have satisfied the predicate, whatever happened.
+//!
+//! *Cost*: the keys visited; for a predicate, the values that satisfy it and the keys that may ever hold them.
+//! *Source*: vbox.txt §3.1 (predicate reads as truths about keys); boomslang.txt §A.4 (iterators).
+
+use crate::observe::normal;
+use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, ValueId};
+use rustc_hash::FxHashMap;
+
+/// What an operation asked about a key's value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Test<'h> {
+    /// Scans and iterators: whether something is there.
+    Present,
+    /// Queries and predicate writes.
+    Where(&'h Predicate),
+}
+
+/// What an operation says about a value that it did not return.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim<'h> {
+    pub(crate) test: Test<'h>,
+    pub(crate) truth: bool,
+    pub(crate) op: OpId,
+}
+
+impl Claim<'_> {
+    /// Whether a value is as claimed. The value of an append is unknown, and present.
+    pub(crate) fn accepts(&self, history: &History, value: ValueId) -> bool {
+        let holds = match self.test {
+            Test::Present => value != ValueId::ABSENT,
+            Test::Where(predicate) => predicate.holds(history.values(), value),
+        };
+        holds == self.truth
+    }
+}
+
+/// Whether an operation is about many keys.
+pub(crate) fn is_about_many(operation: &Operation<'_>) -> bool {
+    operation.key().is_none()
+}
+
+/// Whether some operation is about many keys.
+pub(crate) fn has_many(history: &History) -> bool {
+    let mut operations = history.transactions().flat_map(|it| it.ops());
+    operations.any(|(_, operation)| is_about_many(&operation))
+}
+
+/// What an operation on many keys saw at a key: [`ValueId::ABSENT`] if there is no row.
+pub(crate) fn row_of(operation: &Operation<'_>, key: KeyId) -> ValueId {
+    match operation {
+        Operation::Scan { rows: Some(rows), .. }
+        | Operation::Iterate { rows: Some(rows), .. }
+        | Operation::Query { rows: Some(rows), .. } => {
+            rows.iter().find(|row| row.key == key).map_or(ValueId::ABSENT, |row| row.value)
+        }
+        _ => ValueId::UNKNOWN,
+    }
+}
+
+/// The keys of a history in their order, and what they may ever hold.
+pub(crate) struct Universe {
+    sorted: Vec<KeyId>,
+    ranks: Vec<u32>,
+    /// The keys that may ever hold each value.
+    holders: Vec<(ValueId, Vec<KeyId>)>,
+}
+
+impl Universe {
+    /// `None` where every operation is about one key.
+    pub(crate) fn of(history: &History) -> Option<Self> {
+        if !has_many(history) {
+            return None;
+        }
+        let operations = || history.transactions().flat_map(|it| it.ops()).map(|(_, operation)| operation);
+        let ranks = history.keys().ranks();
+        let mut sorted: Vec<KeyId> = history.keys().ids().collect();
+        sorted.sort_unstable_by_key(|key| ranks[key.index()]);
+        let by_predicate = operations().any(|it| {
+            matches!(it, Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. })
+        });
+        let holders = if by_predicate { holders(history) } else { Vec::new() };
+        Some(Self { sorted, ranks, holders })
+    }
+
+    fn rank(&self, key: KeyId) -> u32 {
+        self.ranks[key.index()]
+    }
+
+    /// What rows of a range say about each key visited, in the order of keys; `None` if no store returns such rows.
+    pub(crate) fn visited(
+        &self,
+        range: Range,
+        reverse: bool,
+        to_the_end: bool,
+        rows: &[Row],
+    ) -> Option<Vec<(KeyId, ValueId)>> {
+        let start = range.from.map_or(0, |from| self.rank(from) as usize);
+        let end = range.to.map_or(self.sorted.len(), |to| self.rank(to) as usize).max(start);
+        let ascending = |pair: &[Row]| (self.rank(pair[0].key) < self.rank(pair[1].key)) != reverse;
+        let inside = |row: &Row| (start..end).contains(&(self.rank(row.key) as usize));
+        if !rows.iter().all(inside) || !rows.windows(2).all(ascending) {
+            return None;
+        }
+        // An iterator that was left before its end says nothing about what lies behind its last row.
+        let (start, end) = match (to_the_end, rows.last().map(|row| self.rank(row.key) as usize)) {
+            (true, _) => (start, end),
+            (false, None) => (start, start),
+            (false, Some(last)) if reverse => (last, end),
+            (false, Some(last)) => (start, last + 1),
+        };
+        let mut found: Vec<(KeyId, ValueId)> =
+            self.sorted[start..end].iter().map(|&key| (key, ValueId::ABSENT)).collect();
+        for row in rows {
+            found[self.rank(row.key) as usize - start].1 = row.value;
+        }
+        Some(found)
+    }
+
+    /// The keys that may ever satisfy a predicate, and `more`; each once.
+    pub(crate) fn concerned(
+        &self,
+        history: &History,
+        predicate: &Predicate,
+        more: impl Iterator<Item = KeyId>,
+    ) -> Vec<KeyId> {
+        let satisfying = self.holders.iter().filter(|(value, _)| predicate.holds(history.values(), *value));
+        let mut keys: Vec<KeyId> =
+            satisfying.flat_map(|(_, keys)| keys.iter().copied()).chain(more).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+}
+
+/// Whatever was written to a key, or was there at first, it may hold.
+fn holders(history: &History) -> Vec<(ValueId, Vec<KeyId>)> {
+    let mut keys_of: FxHashMap<ValueId, Vec<KeyId>> = FxHashMap::default();
+    let mut add = |value: ValueId, key: KeyId| {
+        let value = normal(history, value);
+        if value.is_known() && value != ValueId::ABSENT {
+            keys_of.entry(value).or_default().push(key);
+        }
+    };
+    for row in history.initial() {
+        add(row.value, row.key);
+    }
+    for transaction in history.transactions().filter(|it| it.status() != Status::Aborted) {
+        for (_, operation) in transaction.ops() {
+            match operation {
+                Operation::Write { key, value } => add(value, key),
+                Operation::Update { set, keys: Some(keys), .. } => keys.iter().for_each(|&key| add(set, key)),
+                _ => {}
+            }
+        }
+    }
+    let mut holders: Vec<(ValueId, Vec<KeyId>)> = keys_of.into_iter().collect();
+    for (_, keys) in &mut holders {
+        keys.sort_unstable();
+        keys.dedup();
+    }
+    holders.sort_unstable_by_key(|&(value, _)| value);
+    holders
+}
