@@ -9,7 +9,7 @@
 mod inputs;
 mod machine;
 
-use checker::{Budget, Level, Options, Verdict};
+use checker::{Budget, Level, Options, Strategy, Verdict};
 use cpu_time::ProcessTime;
 use history::formats::{ReadOptions, read_path};
 use inputs::{Input, Place};
@@ -38,11 +38,19 @@ struct Request {
     table: Option<PathBuf>,
     /// A check is given up after so long.
     limit_s: u64,
+    /// How the answer is looked for.
+    strategies: Vec<Strategy>,
 }
 
 impl Request {
     fn parse(mut arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
-        let mut request = Self { extent: Extent::Short, only: None, table: None, limit_s: 120 };
+        let mut request = Self {
+            extent: Extent::Short,
+            only: None,
+            table: None,
+            limit_s: 120,
+            strategies: vec![Strategy::Lazy],
+        };
         loop {
             arguments = match arguments {
                 [] => return Ok(request),
@@ -61,6 +69,14 @@ impl Request {
                 }
                 ["--limit", seconds, rest @ ..] => {
                     request.limit_s = seconds.parse()?;
+                    rest
+                }
+                ["--strategies", "all", rest @ ..] => {
+                    request.strategies = Strategy::ALL.to_vec();
+                    rest
+                }
+                ["--strategies", names, rest @ ..] => {
+                    request.strategies = names.split(',').map(str::parse).collect::<Result<_, _>>()?;
                     rest
                 }
                 _ => return Err(crate::USAGE.into()),
@@ -107,15 +123,17 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
             continue;
         }
         let Some(file) = locate(&input, &corpus, scratch.path())? else { continue };
-        let columns = match measure(&file, &input, request.limit_s) {
-            Ok(measured) => cells(&input, &measured),
-            Err(error) => {
-                eprintln!("{}: {error}", input.name);
-                continue;
-            }
-        };
-        println!("{}", row(&columns));
-        writeln!(table, "| {} |", columns.join(" | "))?;
+        for &strategy in &request.strategies {
+            let columns = match measure(&file, &input, strategy, request.limit_s) {
+                Ok(measured) => cells(&input, strategy, &measured),
+                Err(error) => {
+                    eprintln!("{}: {error}", input.name);
+                    continue;
+                }
+            };
+            println!("{}", row(&columns));
+            writeln!(table, "| {} |", columns.join(" | "))?;
+        }
         if matches!(input.place, Place::Generated(_)) && input.is_last_use {
             std::fs::remove_file(&file)?;
         }
@@ -143,10 +161,10 @@ fn locate(input: &Input, corpus: &[PathBuf], scratch: &Path) -> Result<Option<Pa
     }
 }
 
-fn measure(file: &Path, input: &Input, limit_s: u64) -> Result<Measured, Box<dyn Error>> {
+fn measure(file: &Path, input: &Input, strategy: Strategy, limit_s: u64) -> Result<Measured, Box<dyn Error>> {
     let mut best: Option<Measured> = None;
     for _ in 0..REPEATS {
-        let measured = in_a_process(file, input.level, limit_s)?;
+        let measured = in_a_process(file, input.level, strategy, limit_s)?;
         let enough = measured.cpu_s > REPEATED_UNDER_S;
         if best.as_ref().is_none_or(|best| measured.cpu_s < best.cpu_s) {
             best = Some(measured);
@@ -158,12 +176,17 @@ fn measure(file: &Path, input: &Input, limit_s: u64) -> Result<Measured, Box<dyn
     best.ok_or_else(|| "nothing was measured".into())
 }
 
-fn in_a_process(file: &Path, level: &str, limit_s: u64) -> Result<Measured, Box<dyn Error>> {
+fn in_a_process(
+    file: &Path,
+    level: &str,
+    strategy: Strategy,
+    limit_s: u64,
+) -> Result<Measured, Box<dyn Error>> {
     let started = Instant::now();
     let output = Command::new(std::env::current_exe()?)
         .arg("check-one")
         .arg(file)
-        .args([level, &limit_s.to_string()])
+        .args([level, &limit_s.to_string(), strategy.name()])
         .output()?;
     let wall_s = started.elapsed().as_secs_f64();
     if !output.status.success() {
@@ -186,12 +209,17 @@ fn in_a_process(file: &Path, level: &str, limit_s: u64) -> Result<Measured, Box<
 }
 
 /// The process that is measured: reads, checks, prints one line.
-pub(crate) fn check_one(file: &Path, level: &str, limit_s: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) fn check_one(
+    file: &Path,
+    level: &str,
+    limit_s: &str,
+    strategy: &str,
+) -> Result<(), Box<dyn Error>> {
     let started = ProcessTime::now();
     let loaded = read_path(file, &ReadOptions { lenient: true, ..ReadOptions::default() })?;
     let read_s = started.elapsed().as_secs_f64();
     let budget = Budget::unlimited().with_timeout(Duration::from_secs(limit_s.parse()?));
-    let options = Options { budget, ..Options::default() };
+    let options = Options { budget, strategy: strategy.parse()?, ..Options::default() };
     let level = Level::parse(level).map_err(|unknown| unknown.to_string())?;
     let outcome = checker::check(&loaded.history, level, &options);
     let cpu_s = started.elapsed().as_secs_f64();
@@ -210,9 +238,10 @@ pub(crate) fn check_one(file: &Path, level: &str, limit_s: &str) -> Result<(), B
     Ok(())
 }
 
-const HEADERS: [&str; 10] = [
+const HEADERS: [&str; 11] = [
     "history",
     "level",
+    "strategy",
     "transactions",
     "verdict",
     "core",
@@ -223,7 +252,7 @@ const HEADERS: [&str; 10] = [
     "peak MB",
 ];
 
-fn cells(input: &Input, measured: &Measured) -> [String; 10] {
+fn cells(input: &Input, strategy: Strategy, measured: &Measured) -> [String; 11] {
     let level = input
         .level
         .strip_prefix("strong-session-")
@@ -231,6 +260,7 @@ fn cells(input: &Input, measured: &Measured) -> [String; 10] {
     [
         input.name.to_owned(),
         level,
+        strategy.to_string(),
         measured.transactions.to_string(),
         measured.verdict.clone(),
         measured.core.map_or("–".to_owned(), |core| core.to_string()),
@@ -242,9 +272,12 @@ fn cells(input: &Input, measured: &Measured) -> [String; 10] {
     ]
 }
 
-fn row(columns: &[String; 10]) -> String {
-    let mut line = format!("{:<34} {:<28} {:>12} {:>10}", columns[0], columns[1], columns[2], columns[3]);
-    for column in &columns[4..] {
+fn row(columns: &[String; 11]) -> String {
+    let mut line = format!(
+        "{:<28} {:<28} {:<16} {:>12} {:>10}",
+        columns[0], columns[1], columns[2], columns[3], columns[4]
+    );
+    for column in &columns[5..] {
         let _ = write!(line, " {column:>9}");
     }
     line

@@ -6,7 +6,7 @@
 //! cargo run --release -p taipan-bench -- peers [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- memory [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- generate [TRANSACTIONS]
-//! cargo run --release -p taipan-bench -- checks [short|full] [--only NAME] [--limit SECONDS] [--table FILE.md]
+//! cargo run --release -p taipan-bench -- checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its measurements")]
 
@@ -38,7 +38,9 @@ fn main() -> ExitCode {
         ["generate", transactions] => run(transactions, generate::run),
         ["convert", from, to] => memory::convert_and_measure(from.as_ref(), to.as_ref()),
         ["checks", ref rest @ ..] => checks::run(rest),
-        ["check-one", file, level, limit] => checks::check_one(file.as_ref(), level, limit),
+        ["check-one", file, level, limit, strategy] => {
+            checks::check_one(file.as_ref(), level, limit, strategy)
+        }
         _ => Err(USAGE.into()),
     };
     match result {
@@ -51,4 +53,4 @@ fn main() -> ExitCode {
 }
 
 const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate [TRANSACTIONS]
-       taipan-bench checks [short|full] [--only NAME] [--limit SECONDS] [--table FILE.md]";
+       taipan-bench checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]";

@@ -13,6 +13,7 @@
 pub mod certify;
 mod constrain;
 mod core;
+mod eager;
 mod explain;
 mod lanes;
 mod levels;
@@ -31,6 +32,7 @@ pub mod timestamped;
 mod verdict;
 mod weak;
 
+pub use eager::{Passes, Strategy, UnknownName, smt};
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};
 pub use pipeline::check;
 pub use survey::{Survey, survey};

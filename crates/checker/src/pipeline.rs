@@ -9,6 +9,7 @@
 
 use crate::constrain::Known;
 use crate::core;
+use crate::eager::{self, Found, Strategy};
 use crate::levels::{Level, Rule};
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
@@ -29,7 +30,8 @@ pub fn check(history: &History, level: Level, options: &Options) -> Outcome {
         Decision::Possible(witness) => Verdict::Accepted(witness),
         Decision::Impossible(core) => {
             let started = Instant::now();
-            let evidence = core::evidence(history, level, options, core);
+            let lazily = Options { strategy: Strategy::Lazy, ..options.clone() };
+            let evidence = core::evidence(history, level, &lazily, core);
             stats.record("explain_ms", milliseconds(started));
             Verdict::Violated(Box::new(evidence))
         }
@@ -64,6 +66,13 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
                 level.name()
             ));
         }
+        _ if options.strategy != Strategy::Lazy => {
+            return Decision::Open(Undecided::Unsupported(format!(
+                "{} decides serializability, snapshot isolation and their variants, not {}",
+                options.strategy,
+                level.name()
+            )));
+        }
         _ if rows::has_many(history) => {
             return Decision::NotHere(format!(
                 "operations on many keys at {} are decided only where the history is tiny",
@@ -82,6 +91,9 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
         Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
     };
     stats.record("observe_ms", milliseconds(started));
+    if options.strategy != Strategy::Lazy {
+        return by_encoding(history, &problem, level, options, stats);
+    }
     // 2. Where session order does not count it still tells the likely order: whatever keeps to it is
     //    explained, and a part that no order explains, with or without sessions, settles it too.
     if !level.session && !level.realtime {
@@ -92,6 +104,31 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
         }
     }
     explain(history, &problem, level, options, stats)
+}
+
+/// Decides by one of the papers' encodings. Which transactions are to blame is no question of encodings: the lazy
+/// strategy says that.
+fn by_encoding(
+    history: &History,
+    problem: &Problem,
+    level: Level,
+    options: &Options,
+    stats: &mut Stats,
+) -> Decision {
+    let known = Known::new(history, problem, level, options.clock_skew);
+    match eager::decide(history, problem, &known, level, options, stats) {
+        Found::Explained { position, effective } => {
+            Decision::Possible(witness(problem, &known, &position, &effective))
+        }
+        Found::Open(why) => Decision::Open(why),
+        Found::Impossible => {
+            let lazily = Options { strategy: Strategy::Lazy, ..options.clone() };
+            match decide(history, level, &lazily, &mut Stats::default()) {
+                Decision::Impossible(core) => Decision::Impossible(core),
+                _ => Decision::Impossible(problem.txns.clone()),
+            }
+        }
+    }
 }
 
 /// Whether a part of the problem has no explanation at a level.
@@ -124,7 +161,7 @@ pub(crate) fn explain(
     let known = Known::new(history, problem, level, options.clock_skew);
     // 4. Where many reads are ambiguous: what follows from it. It serves acceptance only, because a
     //    contradiction found with its help does not show all that it rests on.
-    if saturate::is_worth_it(problem, &known) {
+    if options.passes.saturate && saturate::is_worth_it(problem, &known) {
         let started = Instant::now();
         let saturated = saturated(history, problem, &known);
         stats.record("saturate_ms", milliseconds(started));

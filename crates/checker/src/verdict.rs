@@ -1,5 +1,6 @@
 //! What goes into a check and what comes out: options, verdict, evidence.
 
+use crate::eager::{Passes, Strategy};
 use history::{History, KeyId, OpId, TxnId};
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,10 @@ pub struct Options {
     pub clock_skew: i64,
     /// How many threads may be used; 0: as many as there are cores.
     pub threads: usize,
+    /// How the answer is looked for.
+    pub strategy: Strategy,
+    /// Which passes run.
+    pub passes: Passes,
 }
 
 /// The policy on reads of what the transaction itself wrote.

@@ -1,14 +1,16 @@
 //! From a file and levels to findings: read, check, measure, within limits, whatever happens.
 
 use crate::exit::Exit;
-use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags};
+use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags, SearchFlags};
 use crate::input;
 use crate::limits::{self, Guard, Limits};
 use checker::certify::Certificate;
-use checker::{Budget, Level, Options, Undecided, Verdict};
+use checker::smt::{self, Unwritable};
+use checker::{Budget, Level, Options, Passes, Strategy, Undecided, Verdict};
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
 use report::{Cost, Finding, Size};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
@@ -19,6 +21,8 @@ pub(crate) struct Checking<'f> {
     policy: &'f PolicyFlags,
     limits: Limits,
     threads: usize,
+    strategy: Strategy,
+    passes: Passes,
 }
 
 /// A history that was read, and how.
@@ -38,6 +42,16 @@ pub(crate) enum Unopened {
     Trouble(String),
     /// A limit was passed before all of it was read.
     Ended(Ended),
+}
+
+impl Unopened {
+    /// Why.
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Trouble(message) => message,
+            Self::Ended(ended) => format!("{}: {}", ended.name, ended.reason),
+        }
+    }
 }
 
 /// A file whose reading was ended by a limit.
@@ -65,7 +79,16 @@ impl<'f> Checking<'f> {
         }
         let threads = limits.threads;
         let limits = Limits { time: limits.timeout, memory: limits.max_memory };
-        Ok(Self { policy, limits, threads })
+        Ok(Self { policy, limits, threads, strategy: Strategy::default(), passes: Passes::default() })
+    }
+
+    /// The same, looking for answers as the flags say.
+    pub(crate) fn searching(mut self, flags: &SearchFlags) -> Result<Self, String> {
+        self.strategy = flags.strategy;
+        for name in &flags.without {
+            self.passes = self.passes.without(name).map_err(|unknown| unknown.to_string())?;
+        }
+        Ok(self)
     }
 
     /// Reads a file, within the limits.
@@ -146,7 +169,19 @@ impl<'f> Checking<'f> {
             ryow: self.policy.ryow.into(),
             clock_skew: self.policy.clock_skew,
             threads: self.threads,
+            strategy: self.strategy,
+            passes: self.passes,
         }
+    }
+
+    /// Writes what must hold of a history.
+    pub(crate) fn write_smt(
+        &self,
+        opened: &Opened,
+        level: Level,
+        out: &mut dyn io::Write,
+    ) -> Result<(), Unwritable> {
+        smt::write(&opened.history, level, &self.options(Budget::unlimited()), out)
     }
 
     /// Why a history was found to be what it was found to be.

@@ -9,6 +9,7 @@ mod generate;
 mod levels;
 mod matrix;
 mod run;
+mod smt;
 mod stats;
 
 use crate::console::{Console, Outcome};
@@ -20,6 +21,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
         Command::Check(flags) => check::run(&flags, console),
         Command::Explain(flags) => explain::run(&flags, console),
         Command::Certify(flags) => certify::run(&flags, console),
+        Command::Smt(flags) => smt::run(&flags, console),
         Command::Demo(_) => demo::run(console),
         Command::Run(flags) => run::run(&flags, console),
         Command::Convert(flags) => convert::run(&flags, console),

@@ -4,7 +4,8 @@ mod databases;
 
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
 
-use checker::Level;
+use checker::{Level, Passes, Strategy};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use history::formats::Format;
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Check(CheckFlags),
     Explain(ExplainFlags),
     Certify(CertifyFlags),
+    Smt(SmtFlags),
     Run(Box<RunFlags>),
     Matrix(MatrixFlags),
     Convert(ConvertFlags),
@@ -161,6 +163,52 @@ pub(crate) struct CheckFlags {
 
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
+
+    #[command(flatten)]
+    pub(crate) search: SearchFlags,
+}
+
+/// How the answer is looked for.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Search; verdicts do not depend on it")]
+pub(crate) struct SearchFlags {
+    /// Which encoding of the question is searched
+    #[arg(long, value_name = "STRATEGY", default_value = "lazy", value_parser = strategies())]
+    pub(crate) strategy: Strategy,
+
+    /// Leave a pass out, to see what it is worth
+    #[arg(long, value_name = "PASS", value_delimiter = ',', value_parser = PossibleValuesParser::new(Passes::NAMES))]
+    pub(crate) without: Vec<String>,
+}
+
+fn strategies() -> impl TypedValueParser<Value = Strategy> {
+    let names = Strategy::ALL.map(|strategy| PossibleValue::new(strategy.name()).help(strategy.about()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Strategy>())
+}
+
+/// Write what must hold of a history as SMT-LIB 2, for any SMT solver to decide
+///
+/// Every transaction is an integer, its place in the order (two at snapshot isolation: begin and commit); whatever is
+/// open is a Boolean. `sat` means that the history is possible under the level, `unsat` that it is violated. The
+/// question is written whole, pair by pair, so it grows with the square of the writers of a key.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taipan smt history.jsonl | z3 -in
+  taipan smt --level SI,SER history.jsonl | z3 -in   two answers, in this order")]
+pub(crate) struct SmtFlags {
+    /// The history
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) levels: LevelFlags,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingFlags,
+
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
 }
 
 /// Explain why a history violates a level: the smallest violating part, edge by edge

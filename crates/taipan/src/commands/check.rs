@@ -11,6 +11,7 @@ use std::path::Path;
 
 pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
+    let checking = checking.searching(&flags.search).map_err(Stop::Error)?;
     let mut sink = Sink::new(flags.output, flags.report.clone());
     let mut certificates = flags.certificate.as_deref().map(Certificates::create).transpose()?;
     let mut exit = Exit::Accepted;
