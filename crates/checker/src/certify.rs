@@ -233,7 +233,7 @@ fn provable(
             Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
         )
     };
-    let mut operations = core.iter().flat_map(|&txn| history.transaction(txn).ops());
+    let mut operations = history.transactions().flat_map(|txn| txn.ops());
     let stands = !operations.any(|(_, operation)| by_predicate(operation))
         || !matches!(impossible(history, level, options, core), Err(Objection::Refused(_)));
     let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted);

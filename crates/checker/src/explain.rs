@@ -51,6 +51,10 @@ pub(crate) fn argue_problem(
     level: Level,
     options: &Options,
 ) -> Option<Argument> {
+    if !problem.matches.is_empty() {
+        // Facts say nothing of what depends on what was found.
+        return None;
+    }
     let mut facts = Facts::known(history, problem, level, options.clock_skew);
     let mut steps = 0;
     let cycle = facts.refute(DEPTH_MAX, &mut steps)?;

@@ -169,9 +169,9 @@ impl<'a> Lanes<'a> {
     }
 
     /// Brings a key's lane into the order.
-    pub(crate) fn line_up(&mut self, key: u32, order: &Solver, in_effect: impl Fn(Txn) -> bool) {
+    pub(crate) fn line_up(&mut self, key: u32, order: &Solver, counts: impl Fn(AccessKind) -> bool) {
         if self.lanes[key as usize].is_empty() {
-            self.build(key, in_effect);
+            self.build(key, counts);
         }
         let window = std::mem::replace(&mut self.unsorted[key as usize], Window::EMPTY);
         if window.is_empty() {
@@ -209,10 +209,11 @@ impl<'a> Lanes<'a> {
         self.sorting = sorting;
     }
 
-    fn build(&mut self, key: u32, in_effect: impl Fn(Txn) -> bool) {
+    /// Puts everybody on a lane who counts.
+    fn build(&mut self, key: u32, counts: impl Fn(AccessKind) -> bool) {
         let mut lane = std::mem::take(&mut self.lanes[key as usize]);
         let versions = self.problem.versions_of_key(key).iter().map(|&(_, version)| version);
-        for version in versions.filter(|&version| in_effect(self.problem.versions[version as usize].txn)) {
+        for version in versions.filter(|&version| counts(AccessKind::Version(version))) {
             lane.push(Access::version(version));
             if self.nodes.points == 2 {
                 lane.push(Access::opening(version));
@@ -220,7 +221,7 @@ impl<'a> Lanes<'a> {
         }
         let ids = self.reads_start[key as usize] as usize..self.reads_start[key as usize + 1] as usize;
         let reads = self.reads_of_key[ids].iter().copied();
-        let reads = reads.filter(|&id| in_effect(self.problem.reads[id as usize].txn));
+        let reads = reads.filter(|&id| counts(AccessKind::Read(id)));
         lane.extend(reads.map(Access::read));
         self.unsorted[key as usize] = Window { start: 0, end: lane.len() as u32 };
         self.lanes[key as usize] = lane;
@@ -236,6 +237,13 @@ impl<'a> Lanes<'a> {
     pub(crate) fn take_unchecked(&mut self, key: u32) -> Range<usize> {
         let window = std::mem::replace(&mut self.unchecked[key as usize], Window::EMPTY);
         if window.is_empty() { 0..0 } else { window.range() }
+    }
+
+    /// The version that is visible at a place in the order.
+    pub(crate) fn visible_at(&self, key: u32, order: &Solver, position: u32) -> Option<u32> {
+        let lane = self.lane(key);
+        let before = lane.partition_point(|&access| self.rank(order, access) < u64::from(position) << 1);
+        lane[..before].iter().rev().find_map(|access| access.as_version())
     }
 
     /// The part of the lane before a read.

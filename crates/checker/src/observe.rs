@@ -15,93 +15,13 @@
 //! lineage); veristrong.txt §3 (duplicate values).
 
 use crate::lists::{self, ListRead};
+use crate::problem::{Alternative, Count, Match, sort_versions};
+pub(crate) use crate::problem::{INITIAL, NONE, Problem, Read, Repeats, Standing, Txn, Version};
 use crate::rows::{Claim, Test, Universe};
+use crate::scripts::{self, Action};
 use crate::verdict::Ryow;
-use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, TxnId, ValueId, ValueRef};
-use rustc_hash::{FxHashMap, FxHashSet};
-
-/// No transaction, no version, no read.
-pub(crate) const NONE: u32 = u32::MAX;
-/// The version that was there before the first transaction.
-pub(crate) const INITIAL: u32 = u32::MAX - 1;
-
-/// A transaction that can have taken effect, numbered from 0 without gaps in the order of the file.
-pub(crate) type Txn = u32;
-
-/// Whether a transaction took effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// In every explanation.
-    In,
-    /// In some explanations, perhaps.
-    Maybe,
-    /// In none that needs it: nobody can have seen it.
-    Out,
-}
-
-/// The last thing a transaction wrote to a key.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Version {
-    pub(crate) key: u32,
-    pub(crate) txn: Txn,
-    /// The value; `UNKNOWN` on a key that is only appended to, where the order makes the value.
-    pub(crate) value: ValueId,
-}
-
-/// A read from outside and what it can have seen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Read {
-    pub(crate) key: u32,
-    pub(crate) txn: Txn,
-    /// The version (or [`INITIAL`]) if there is one; else where the candidates begin in `by_value`.
-    pub(crate) source: u32,
-    /// How many candidates there are in `by_value`; 0: `source` is the version itself.
-    pub(crate) candidates: u32,
-    pub(crate) op: OpId,
-}
-
-impl Read {
-    #[inline]
-    pub(crate) fn is_known(&self) -> bool {
-        self.candidates == 0
-    }
-}
-
-/// What several outside reads of one key in one transaction mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Repeats {
-    /// They saw one version: what differs is refused, what agrees is one read.
-    OneVersion,
-    /// Every operation saw a version of its own; the reads of a transaction are in the order issued. A list
-    /// that ends with the transaction's own appends is no outside read: it shows what they build on
-    /// ([`Problem::bases`]).
-    EachItsOwn,
-}
-
-/// The history as the checker sees it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Problem {
-    pub(crate) txns: Vec<TxnId>,
-    pub(crate) standing: Vec<Standing>,
-    /// The transaction before it in its session that certainly took effect.
-    pub(crate) previous: Vec<Txn>,
-    /// Where each transaction's versions and reads begin; one entry more than transactions.
-    pub(crate) first_version: Vec<u32>,
-    pub(crate) versions: Vec<Version>,
-    pub(crate) first_read: Vec<u32>,
-    pub(crate) reads: Vec<Read>,
-    /// Versions of each key, ascending by value; `key_start` delimits keys. Behind the last key: what is left
-    /// of candidates where some were ruled out.
-    pub(crate) key_start: Vec<u32>,
-    pub(crate) by_value: Vec<(ValueId, u32)>,
-    /// Initial values, `ABSENT` where nothing was there.
-    pub(crate) initial: Vec<ValueId>,
-    /// Version orders that lists show: the first is overwritten by the second, directly or not.
-    pub(crate) chains: Vec<(u32, u32)>,
-    /// Reads, ascending, that are none: their source is the version right before the transaction's own.
-    /// Only with [`Repeats::EachItsOwn`].
-    pub(crate) bases: Vec<u32>,
-}
+use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, ValueId, ValueRef};
+use rustc_hash::FxHashSet;
 
 /// A contradiction that needs no order to see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,206 +49,6 @@ pub(crate) enum Refusal {
     Unsupported(String),
 }
 
-impl Problem {
-    pub(crate) fn len(&self) -> usize {
-        self.txns.len()
-    }
-
-    pub(crate) fn keys(&self) -> usize {
-        self.initial.len()
-    }
-
-    #[inline]
-    pub(crate) fn versions_of(&self, txn: Txn) -> &[Version] {
-        &self.versions
-            [self.first_version[txn as usize] as usize..self.first_version[txn as usize + 1] as usize]
-    }
-
-    /// The version ids of a transaction.
-    #[inline]
-    pub(crate) fn version_ids(&self, txn: Txn) -> std::ops::Range<u32> {
-        self.first_version[txn as usize]..self.first_version[txn as usize + 1]
-    }
-
-    #[inline]
-    pub(crate) fn reads_of(&self, txn: Txn) -> &[Read] {
-        &self.reads[self.read_ids(txn)]
-    }
-
-    #[inline]
-    pub(crate) fn read_ids(&self, txn: Txn) -> std::ops::Range<usize> {
-        self.first_read[txn as usize] as usize..self.first_read[txn as usize + 1] as usize
-    }
-
-    /// All versions of a key with their values.
-    #[inline]
-    pub(crate) fn versions_of_key(&self, key: u32) -> &[(ValueId, u32)] {
-        &self.by_value[self.key_start[key as usize] as usize..self.key_start[key as usize + 1] as usize]
-    }
-
-    /// The version of a key that a transaction wrote.
-    pub(crate) fn version_by(&self, txn: Txn, key: u32) -> Option<u32> {
-        self.version_ids(txn).find(|&version| self.versions[version as usize].key == key)
-    }
-
-    /// The value that an ambiguous read returned; `UNKNOWN` if it may have seen one of several.
-    #[inline]
-    pub(crate) fn value_of(&self, read: &Read) -> ValueId {
-        debug_assert!(!read.is_known());
-        self.by_value[read.source as usize].0
-    }
-
-    /// The candidates of an ambiguous read: versions with its value that are not its own transaction's,
-    /// and [`INITIAL`] if that has the value.
-    pub(crate) fn candidates(&self, read: &Read) -> impl Iterator<Item = u32> + '_ {
-        let piece = &self.by_value[read.source as usize..(read.source + read.candidates) as usize];
-        let (txn, key, value) = (read.txn, read.key, piece[0].0);
-        let is_whole = !self.is_narrowed(read);
-        let initial = (is_whole && self.initial[key as usize] == value).then_some(INITIAL);
-        let others = piece.iter().map(|&(_, version)| version).filter(move |&version| {
-            let Some(version) = self.versions.get(version as usize) else { return true };
-            version.txn != txn && self.standing[version.txn as usize] != Standing::Out
-        });
-        initial.into_iter().chain(others)
-    }
-
-    /// Whether a read can have seen a version of its key, or [`INITIAL`].
-    #[inline]
-    pub(crate) fn fits(&self, read: &Read, version: u32) -> bool {
-        if read.is_known() {
-            return version == read.source;
-        }
-        let wanted = self.value_of(read);
-        if !wanted.is_known() {
-            let piece = &self.by_value[read.source as usize..(read.source + read.candidates) as usize];
-            return piece.binary_search_by_key(&version, |&(_, candidate)| candidate).is_ok();
-        }
-        wanted
-            == match version {
-                INITIAL => self.initial[read.key as usize],
-                version => self.versions[version as usize].value,
-            }
-    }
-
-    fn is_narrowed(&self, read: &Read) -> bool {
-        self.key_start.last().is_some_and(|&end| read.source >= end)
-    }
-
-    /// The part made of some transactions, ascending: what they saw counts where everybody who can have written it
-    /// is kept. If the whole has an explanation, so has the part: strike the others out.
-    pub(crate) fn part(&self, keep: &[Txn]) -> Self {
-        let mut now = vec![NONE; self.len()];
-        for (new, &old) in keep.iter().enumerate() {
-            now[old as usize] = new as Txn;
-        }
-        let mut part = Self { initial: self.initial.clone(), ..Self::default() };
-        let mut version_now = vec![NONE; self.versions.len()];
-        for &old in keep {
-            part.txns.push(self.txns[old as usize]);
-            part.standing.push(self.standing[old as usize]);
-            let mut previous = self.previous[old as usize];
-            while previous != NONE && now[previous as usize] == NONE {
-                previous = self.previous[previous as usize];
-            }
-            part.previous.push(if previous == NONE { NONE } else { now[previous as usize] });
-            part.first_version.push(part.versions.len() as u32);
-            for id in self.version_ids(old) {
-                version_now[id as usize] = part.versions.len() as u32;
-                part.versions.push(Version { txn: now[old as usize], ..self.versions[id as usize] });
-            }
-        }
-        part.first_version.push(part.versions.len() as u32);
-        sort_versions(&mut part);
-        for &old in keep {
-            part.first_read.push(part.reads.len() as u32);
-            for read in self.reads_of(old) {
-                let sources: Vec<u32> =
-                    if read.is_known() { vec![read.source] } else { self.candidates(read).collect() };
-                let kept = |&version: &u32| version >= INITIAL || version_now[version as usize] != NONE;
-                if !sources.iter().all(kept) {
-                    continue;
-                }
-                let mut sources: Vec<u32> = sources
-                    .into_iter()
-                    .map(|version| if version >= INITIAL { version } else { version_now[version as usize] })
-                    .collect();
-                sources.sort_unstable();
-                let (source, candidates) = match sources[..] {
-                    [only] => (only, 0),
-                    ref some => {
-                        let first = part.by_value.len() as u32;
-                        part.by_value.extend(some.iter().map(|&version| (ValueId::UNKNOWN, version)));
-                        (first, some.len() as u32)
-                    }
-                };
-                part.reads.push(Read { txn: now[old as usize], source, candidates, ..*read });
-            }
-        }
-        part.first_read.push(part.reads.len() as u32);
-        part.chains = self.chains_among(&version_now);
-        part
-    }
-
-    /// The version orders among those that are kept.
-    fn chains_among(&self, now: &[u32]) -> Vec<(u32, u32)> {
-        let before: FxHashMap<u32, u32> =
-            self.chains.iter().map(|&(first, second)| (second, first)).collect();
-        let mut chains = Vec::new();
-        for &(_, second) in self.chains.iter().filter(|&&(_, second)| now[second as usize] != NONE) {
-            let mut first = before.get(&second);
-            while let Some(&version) = first {
-                if now[version as usize] != NONE {
-                    chains.push((now[version as usize], now[second as usize]));
-                    break;
-                }
-                first = before.get(&version);
-            }
-        }
-        chains
-    }
-
-    /// Some transactions and whoever can have written what they saw.
-    pub(crate) fn with_writers(&self, txns: &[Txn]) -> Vec<Txn> {
-        let mut all = txns.to_vec();
-        for read in txns.iter().flat_map(|&txn| self.reads_of(txn)) {
-            let sources: Vec<u32> =
-                if read.is_known() { vec![read.source] } else { self.candidates(read).collect() };
-            let sources = sources.into_iter().filter(|&version| version < INITIAL);
-            all.extend(sources.map(|version| self.versions[version as usize].txn));
-        }
-        all.sort_unstable();
-        all.dedup();
-        all
-    }
-
-    /// How many reads are ambiguous.
-    pub(crate) fn ambiguous(&self) -> usize {
-        self.reads.iter().filter(|read| !read.is_known()).count()
-    }
-
-    /// Leaves an ambiguous read these of its candidates.
-    pub(crate) fn narrow(&mut self, id: usize, left: &[u32]) {
-        let read = self.reads[id];
-        let certain = |version: u32| {
-            let version = self.versions.get(version as usize);
-            version.is_none_or(|version| self.standing[version.txn as usize] == Standing::In)
-        };
-        if let [only] = *left
-            && certain(only)
-        {
-            self.reads[id] = Read { source: only, candidates: 0, ..read };
-            return;
-        }
-        let value = self.value_of(&read);
-        let start = if self.is_narrowed(&read) { read.source as usize } else { self.by_value.len() };
-        self.by_value.resize(self.by_value.len().max(start + left.len()), (value, INITIAL));
-        for (place, &version) in self.by_value[start..].iter_mut().zip(left) {
-            *place = (value, version);
-        }
-        self.reads[id] = Read { source: start as u32, candidates: left.len() as u32, ..read };
-    }
-}
-
 /// `[]` and absent are one thing: what appends start from.
 pub(crate) fn normal(history: &History, value: ValueId) -> ValueId {
     if value.as_inline().is_some() || value == ValueId::ABSENT || !value.is_known() {
@@ -349,9 +69,9 @@ pub(crate) fn observe(history: &History, ryow: Ryow) -> Result<Problem, Refusal>
 pub(crate) fn observe_with(history: &History, ryow: Ryow, repeats: Repeats) -> Result<Problem, Refusal> {
     let mut walk = Walk::new(history, ryow, repeats);
     walk.transactions()?;
-    let Walk { mut problem, raw_reads, claims, claimed, appends, mut list_reads, .. } = walk;
+    let Walk { mut problem, raw_reads, claims, claimed, open_reads, appends, mut list_reads, .. } = walk;
     sort_versions(&mut problem);
-    let raw = Raw { history, reads: &raw_reads, claims: &claims, claimed: &claimed };
+    let raw = Raw { history, reads: &raw_reads, claims: &claims, claimed: &claimed, open: &open_reads };
     resolve(&mut problem, &raw, &mut list_reads).map_err(Refusal::Contradiction)?;
     drop(raw_reads);
     if !appends.is_empty() {
@@ -359,6 +79,11 @@ pub(crate) fn observe_with(history: &History, ryow: Ryow, repeats: Repeats) -> R
     }
     settle_unknown(&mut problem).map_err(Refusal::Contradiction)?;
     Ok(problem)
+}
+
+/// Whether an operation writes by predicate and did not report its keys.
+fn is_unreported(operation: &Operation<'_>) -> bool {
+    matches!(operation, Operation::Update { keys: None, .. } | Operation::DeleteWhere { keys: None, .. })
 }
 
 /// A read before it is looked up.
@@ -376,6 +101,15 @@ struct Raw<'a> {
     claims: &'a [Claim<'a>],
     /// The reads that are claims, ascending, and where those begin.
     claimed: &'a [(u32, u32)],
+    /// The reads that belong to an alternative, ascending, with what may have been found.
+    open: &'a [OpenRead],
+}
+
+/// What was found if an alternative is true.
+struct OpenRead {
+    read: u32,
+    alternative: u32,
+    contents: Vec<ValueId>,
 }
 
 /// What a transaction did to a key so far.
@@ -391,6 +125,8 @@ struct Touch<'h> {
     list_read: u32,
     /// What was said about the outside value without naming it.
     claims: Vec<Claim<'h>>,
+    /// All of it, where what is left depends on what was found.
+    script: Vec<Action<'h>>,
 }
 
 struct Walk<'h> {
@@ -410,6 +146,10 @@ struct Walk<'h> {
     universe: Option<Universe>,
     claims: Vec<Claim<'h>>,
     claimed: Vec<(u32, u32)>,
+    /// Whether the transaction at hand writes by predicate without a report: then everything goes into scripts.
+    is_scripted: bool,
+    open_reads: Vec<OpenRead>,
+    contents: Vec<Vec<ValueId>>,
 }
 
 impl<'h> Walk<'h> {
@@ -437,6 +177,9 @@ impl<'h> Walk<'h> {
             universe: Universe::of(history),
             claims: Vec::new(),
             claimed: Vec::new(),
+            is_scripted: false,
+            open_reads: Vec::new(),
+            contents: Vec::new(),
         }
     }
 
@@ -460,10 +203,13 @@ impl<'h> Walk<'h> {
             self.problem.first_version.push(self.problem.versions.len() as u32);
             self.problem.first_read.push(self.raw_reads.len() as u32);
             self.touches.clear();
+            self.is_scripted = transaction.ops().any(|(_, operation)| is_unreported(&operation));
             for (op, operation) in transaction.ops() {
                 let done = self.operation(txn, op, operation);
                 self.forgive(txn, done)?;
             }
+            let done = if self.is_scripted { self.settle_scripts(txn) } else { Ok(()) };
+            self.forgive(txn, done)?;
             let done = self.finish(txn).map_err(Refusal::Contradiction);
             self.forgive(txn, done)?;
         }
@@ -616,12 +362,16 @@ impl<'h> Walk<'h> {
         keys: Option<&[KeyId]>,
     ) -> Result<(), Refusal> {
         self.refuse_lists()?;
-        let Some(keys) = keys else {
-            return Err(Refusal::Unsupported("a predicate write whose keys were not reported".into()));
-        };
         if !set.is_known() {
             return Err(Refusal::Unsupported("a predicate write of an unknown value".into()));
         }
+        let Some(keys) = keys else {
+            let universe = self.universe.as_ref().expect("an operation on many keys makes one");
+            for key in universe.concerned(self.history, predicate, std::iter::empty()) {
+                self.touch(txn, key).script.push(Action::SetWhere { op, predicate, set });
+            }
+            return Ok(());
+        };
         let mut sorted = keys.to_vec();
         sorted.sort_unstable();
         let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
@@ -632,6 +382,12 @@ impl<'h> Walk<'h> {
         for key in universe.concerned(self.history, predicate, keys.iter().copied()) {
             let truth = sorted.binary_search(&key).is_ok();
             let claim = Claim { test: Test::Where(predicate), truth, op };
+            if self.is_scripted {
+                let script = &mut self.touch(txn, key).script;
+                script.push(Action::Found(claim));
+                script.extend(truth.then_some(Action::Set(set)));
+                continue;
+            }
             // It builds on the transaction's own writes, whatever its reads do.
             let own = self.touch(txn, key).own;
             if !own.is_known() {
@@ -659,8 +415,12 @@ impl<'h> Walk<'h> {
 
     /// Something is said about the value seen at a key.
     fn claim(&mut self, txn: Txn, key: KeyId, claim: Claim<'h>) -> Result<(), Refusal> {
-        let (history, ryow) = (self.history, self.ryow);
+        let (history, ryow, is_scripted) = (self.history, self.ryow, self.is_scripted);
         let touch = self.touch(txn, key);
+        if is_scripted {
+            touch.script.push(Action::Claim(claim));
+            return Ok(());
+        }
         let own = match touch.appended {
             0 => touch.own.is_known().then_some(touch.own),
             // Present, whatever it is.
@@ -692,6 +452,7 @@ impl<'h> Walk<'h> {
                 appended: 0,
                 list_read: NONE,
                 claims: Vec::new(),
+                script: Vec::new(),
             });
         }
         let slot = self.slot[place];
@@ -699,7 +460,11 @@ impl<'h> Walk<'h> {
     }
 
     fn write(&mut self, txn: Txn, key: KeyId, value: ValueId) {
-        self.touch(txn, key).own = value;
+        if self.is_scripted {
+            self.touch(txn, key).script.push(Action::Set(value));
+        } else {
+            self.touch(txn, key).own = value;
+        }
     }
 
     fn append(&mut self, txn: Txn, key: KeyId, value: ValueId) {
@@ -708,6 +473,10 @@ impl<'h> Walk<'h> {
     }
 
     fn read(&mut self, txn: Txn, op: OpId, key: KeyId, value: ValueId) -> Result<(), Contradiction> {
+        if self.is_scripted {
+            self.touch(txn, key).script.push(Action::Read { op, value });
+            return Ok(());
+        }
         if self.list_keys[key.index()] {
             return self.read_list(txn, op, key, value);
         }
@@ -768,6 +537,110 @@ impl<'h> Walk<'h> {
         Ok(())
     }
 
+    /// Sorts scripts by what happens; those whose end is certain are done like any other's operations.
+    fn settle_scripts(&mut self, txn: Txn) -> Result<(), Refusal> {
+        self.is_scripted = false;
+        if self.contents.is_empty() {
+            self.contents = self.universe.as_ref().map(Universe::contents).unwrap_or_default();
+        }
+        let mut counted: Vec<(OpId, u64, Vec<u32>)> = Vec::new();
+        for (op, operation) in self.history.transaction(self.problem.txns[txn as usize]).ops() {
+            if let Operation::Update { count: Some(count), keys: None, .. }
+            | Operation::DeleteWhere { count: Some(count), keys: None, .. } = operation
+            {
+                counted.push((op, count, Vec::new()));
+            }
+        }
+        let mut result = Ok(());
+        for place in 0..self.touches.len() {
+            let script = std::mem::take(&mut self.touches[place].script);
+            let key = KeyId(self.touches[place].key);
+            let done = if scripts::is_open(&script) {
+                self.settle_open(txn, key, &script, &mut counted)
+            } else {
+                script.iter().try_for_each(|action| self.act(txn, key, action))
+            };
+            result = result.and(done);
+        }
+        for (op, count, matched) in counted {
+            let mut of: Vec<u32> =
+                matched.iter().map(|&it| self.problem.alternatives[it as usize].of).collect();
+            of.dedup();
+            if (of.len() as u64) < count {
+                result = result.and(Err(Refusal::Contradiction(Contradiction::BadRows { op })));
+            }
+            self.problem.counts.push(Count { txn, count, matched });
+        }
+        result
+    }
+
+    fn act(&mut self, txn: Txn, key: KeyId, action: &Action<'h>) -> Result<(), Refusal> {
+        match *action {
+            Action::Read { op, value } => self.read(txn, op, key, value).map_err(Refusal::Contradiction),
+            Action::Claim(claim) => self.claim(txn, key, claim),
+            Action::Set(value) => {
+                self.write(txn, key, value);
+                Ok(())
+            }
+            Action::Found(claim) => {
+                let own = self.touch(txn, key).own;
+                if !own.is_known() {
+                    self.touch(txn, key).claims.push(claim);
+                } else if !claim.accepts(self.history, own) {
+                    return Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }));
+                }
+                Ok(())
+            }
+            Action::SetWhere { .. } => unreachable!("only scripts whose end is certain are done"),
+        }
+    }
+
+    /// A script whose end depends on what was found.
+    fn settle_open(
+        &mut self,
+        txn: Txn,
+        key: KeyId,
+        script: &[Action<'h>],
+        counted: &mut [(OpId, u64, Vec<u32>)],
+    ) -> Result<(), Refusal> {
+        let contents = self.contents[key.index()].iter().copied();
+        let initial = self.problem.initial[key.index()];
+        let contents = contents.chain([ValueId::ABSENT, initial]);
+        let outcomes = scripts::outcomes(self.history, self.ryow, script, contents);
+        let op = script.iter().find_map(|action| match action {
+            Action::SetWhere { op, .. } => Some(*op),
+            _ => None,
+        });
+        let op = op.expect("an open script writes by predicate");
+        if outcomes.is_empty() {
+            return Err(Refusal::Contradiction(Contradiction::NoSource { op, key }));
+        }
+        let of = self.problem.matches.len() as u32;
+        let first = self.problem.alternatives.len() as u32;
+        for outcome in outcomes {
+            let index = self.problem.alternatives.len() as u32;
+            for (op, _, matched) in counted.iter_mut() {
+                if outcome.trace.matched.contains(op) {
+                    matched.push(index);
+                }
+            }
+            let mut version = NONE;
+            if let Some(value) = outcome.trace.left {
+                version = self.problem.versions.len() as u32;
+                self.problem.version_alternative.resize(version as usize, NONE);
+                self.problem.version_alternative.push(index);
+                self.problem.versions.push(Version { key: key.0, txn, value });
+            }
+            let read = self.raw_reads.len() as u32;
+            self.raw_reads.push(RawRead { key: key.0, value: ValueId::UNKNOWN, op });
+            self.open_reads.push(OpenRead { read, alternative: index, contents: outcome.contents });
+            self.problem.alternatives.push(Alternative { of, read: NONE, version, is_possible: true });
+        }
+        let end = self.problem.alternatives.len() as u32;
+        self.problem.matches.push(Match { txn, key: key.0, first, end });
+        Ok(())
+    }
+
     /// Keeps what the transaction saw from outside and what it left behind.
     fn finish(&mut self, txn: Txn) -> Result<(), Contradiction> {
         let mut contradiction = Ok(());
@@ -814,32 +687,6 @@ impl Touch<'_> {
     }
 }
 
-/// Groups the versions by key, each group ascending by value.
-fn sort_versions(problem: &mut Problem) {
-    let mut start = vec![0u32; problem.keys() + 1];
-    for version in &problem.versions {
-        start[version.key as usize + 1] += 1;
-    }
-    for key in 1..start.len() {
-        start[key] += start[key - 1];
-    }
-    let mut next = start.clone();
-    let mut by_value = vec![(ValueId::ABSENT, 0); problem.versions.len()];
-    for (index, version) in problem.versions.iter().enumerate() {
-        let place = &mut next[version.key as usize];
-        by_value[*place as usize] = (version.value, index as u32);
-        *place += 1;
-    }
-    for key in 0..problem.keys() {
-        let group = &mut by_value[start[key] as usize..start[key + 1] as usize];
-        if !group.is_sorted() {
-            group.sort_unstable();
-        }
-    }
-    problem.key_start = start;
-    problem.by_value = by_value;
-}
-
 /// Looks every read up. A read that nothing explains is a contradiction if its transaction certainly
 /// took effect; else the transaction did not. What is true of every version is left out.
 fn resolve(problem: &mut Problem, raw: &Raw<'_>, list_reads: &mut [ListRead]) -> Result<(), Contradiction> {
@@ -847,11 +694,23 @@ fn resolve(problem: &mut Problem, raw: &Raw<'_>, list_reads: &mut [ListRead]) ->
     let mut choices = Vec::new();
     let mut claimed = raw.claimed.iter().enumerate().peekable();
     let mut lists = list_reads.iter_mut().peekable();
+    let mut open = raw.open.iter().peekable();
     for txn in 0..problem.len() {
         let ids = problem.first_read[txn]..problem.first_read[txn + 1];
         problem.first_read[txn] = reads.len() as u32;
         for id in ids {
             let it = &raw.reads[id as usize];
+            if let Some(alternative) = open.next_if(|open| open.read == id) {
+                if let Some((source, candidates)) =
+                    choose_among(problem, txn as Txn, it, alternative, &mut choices)
+                {
+                    problem.alternatives[alternative.alternative as usize].read = reads.len() as u32;
+                    problem.read_alternative.resize(reads.len(), NONE);
+                    problem.read_alternative.push(alternative.alternative);
+                    reads.push(Read { key: it.key, txn: txn as Txn, source, candidates, op: it.op });
+                }
+                continue;
+            }
             let found = match claimed.next_if(|(_, (read, _))| *read == id) {
                 Some((index, &(_, first))) => {
                     let end = raw.claimed.get(index + 1).map_or(raw.claims.len(), |&(_, next)| next as usize);
@@ -880,7 +739,49 @@ fn resolve(problem: &mut Problem, raw: &Raw<'_>, list_reads: &mut [ListRead]) ->
     problem.first_read[end] = reads.len() as u32;
     problem.reads = reads;
     problem.by_value.extend(choices);
+    for it in &problem.matches {
+        let mut alternatives = problem.alternatives[it.first as usize..it.end as usize].iter();
+        if !alternatives.any(|alternative| alternative.is_possible) {
+            let op = raw.reads[problem.first_read[it.txn as usize] as usize].op;
+            if problem.standing[it.txn as usize] == Standing::In {
+                return Err(Contradiction::NoSource { op, key: KeyId(it.key) });
+            }
+            problem.standing[it.txn as usize] = Standing::Out;
+        }
+    }
     Ok(())
+}
+
+/// The versions of a key that an alternative can have found; `None` if that is all of them, or none.
+fn choose_among(
+    problem: &mut Problem,
+    txn: Txn,
+    raw: &RawRead,
+    open: &OpenRead,
+    choices: &mut Vec<(ValueId, u32)>,
+) -> Option<(u32, u32)> {
+    let fits = |value: ValueId| open.contents.binary_search(&value).is_ok();
+    let first = choices.len();
+    let mut all = 1;
+    for &(value, version) in problem.versions_of_key(raw.key) {
+        if problem.versions[version as usize].txn != txn {
+            all += 1;
+            if fits(value) {
+                choices.push((ValueId::UNKNOWN, version));
+            }
+        }
+    }
+    choices[first..].sort_unstable();
+    if fits(problem.initial[raw.key as usize]) {
+        choices.push((ValueId::UNKNOWN, INITIAL));
+    }
+    let len = choices.len() - first;
+    problem.alternatives[open.alternative as usize].is_possible = len > 0;
+    if len == 0 || len == all {
+        choices.truncate(first);
+        return None;
+    }
+    Some(((problem.by_value.len() + first) as u32, len as u32))
 }
 
 /// The versions of a key of which all claims hold; `None` if that is all of them.
@@ -910,7 +811,7 @@ fn choose(
     let found = match choices[first..] {
         ref some if some.len() == all => None,
         [] => Some((NONE, 0)),
-        [(_, only)] => Some((only, 0)),
+        [(_, only)] if problem.alternative_of_version(only) == NONE => Some((only, 0)),
         ref some => return Some(((problem.by_value.len() + first) as u32, some.len() as u32)),
     };
     choices.truncate(first);
@@ -938,7 +839,7 @@ fn look_up(problem: &Problem, txn: Txn, raw: &RawRead) -> (u32, u32) {
     match (others, from_initial) {
         (0, false) => (NONE, 0),
         (0, true) => (INITIAL, 0),
-        (1, false) => (other, 0),
+        (1, false) if problem.alternative_of_version(other) == NONE => (other, 0),
         _ => (problem.key_start[raw.key as usize] + first as u32, len),
     }
 }
@@ -992,6 +893,9 @@ fn drop_out(problem: &mut Problem) -> Result<(), Contradiction> {
             if standing == Standing::Out {
                 continue;
             }
+            if problem.alternative_of_read(index as u32) != NONE {
+                continue;
+            }
             let left: Vec<u32> = if !read.is_known() {
                 problem.candidates(&read).take(2).collect()
             } else if read.source == INITIAL
@@ -1009,7 +913,7 @@ fn drop_out(problem: &mut Problem) -> Result<(), Contradiction> {
                     problem.standing[read.txn as usize] = Standing::Out;
                     changed = true;
                 }
-                (Some(&only), 1) => {
+                (Some(&only), 1) if problem.alternative_of_version(only) == NONE => {
                     problem.reads[index].source = only;
                     problem.reads[index].candidates = 0;
                     changed = true;

@@ -29,7 +29,7 @@
 
 use crate::constrain::Known;
 use crate::lanes::{AccessKind, Lanes};
-use crate::observe::{INITIAL, Problem, Read, Standing, Txn};
+use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::schedule::Readers;
 use crate::verdict::{Budget, Undecided};
 use rustc_hash::FxHashMap;
@@ -81,6 +81,11 @@ struct Refiner<'a> {
     misses: FxHashMap<(Txn, u32), Var>,
     effect: FxHashMap<Txn, Var>,
     effect_of: FxHashMap<Var, Txn>,
+    /// Whether each alternative came true, once it was asked about, and its match.
+    alternatives: FxHashMap<u32, Var>,
+    alternative_of: FxHashMap<Var, u32>,
+    matches_of_key: FxHashMap<u32, Vec<u32>>,
+    apart: FxHashMap<(u32, u32), Var>,
     /// What each ambiguous read that was asked about can have seen, and the variable that it did.
     picks: FxHashMap<u32, Vec<(u32, Var)>>,
     /// The transactions that a tagged clause speaks of.
@@ -115,6 +120,10 @@ impl<'a> Refiner<'a> {
             misses: FxHashMap::default(),
             effect: FxHashMap::default(),
             effect_of: FxHashMap::default(),
+            alternatives: FxHashMap::default(),
+            alternative_of: FxHashMap::default(),
+            matches_of_key: matches_by_key(problem),
+            apart: FxHashMap::default(),
             picks: FxHashMap::default(),
             about: Vec::new(),
             dirty: Vec::new(),
@@ -147,8 +156,10 @@ impl<'a> Refiner<'a> {
                 self.answer(blame);
             } else if let Some(key) = self.dirty.pop() {
                 self.is_dirty[key as usize] = false;
-                self.replay(key);
-            } else {
+                if self.choose_alternatives(key) {
+                    self.replay(key);
+                }
+            } else if self.counts_fit() {
                 return self.explained();
             }
         }
@@ -186,6 +197,12 @@ impl<'a> Refiner<'a> {
         for var in changed.drain(..) {
             if let Some(&txn) = self.effect_of.get(&var) {
                 self.forget_lanes(txn);
+            }
+            if let Some(&alternative) = self.alternative_of.get(&var) {
+                let of = self.problem.alternatives[alternative as usize].of;
+                let key = self.problem.matches[of as usize].key;
+                self.lanes.forget(key);
+                self.mark_dirty(key);
             }
         }
         self.changed = changed;
@@ -230,7 +247,104 @@ impl<'a> Refiner<'a> {
 
     fn line_up(&mut self, key: u32) {
         let (problem, effect, solver) = (self.problem, &self.effect, &self.solver);
-        self.lanes.line_up(key, solver, |txn| is_in_effect(problem, effect, solver, txn));
+        let alternatives = &self.alternatives;
+        let is_true = |alternative: u32| {
+            alternative == NONE
+                || (alternatives.get(&alternative))
+                    .is_some_and(|var| solver.value(var.positive()) == Some(true))
+        };
+        self.lanes.line_up(key, solver, |access| match access {
+            AccessKind::Read(id) => {
+                is_true(problem.alternative_of_read(id))
+                    && is_in_effect(problem, effect, solver, problem.reads[id as usize].txn)
+            }
+            AccessKind::Version(id) | AccessKind::Opening(id) => {
+                is_true(problem.alternative_of_version(id))
+                    && is_in_effect(problem, effect, solver, problem.versions[id as usize].txn)
+            }
+        });
+    }
+
+    /// Supposes, for the first match on a key that is open, what the order says. False: look again.
+    fn choose_alternatives(&mut self, key: u32) -> bool {
+        let Some(matches) = self.matches_of_key.get(&key) else { return true };
+        let is_open = |&&it: &&u32| {
+            let it = &self.problem.matches[it as usize];
+            self.in_effect(it.txn) && !(it.first..it.end).any(|index| self.is_true(index))
+        };
+        let open = matches.iter().filter(is_open);
+        let first = open.min_by_key(|&&it| self.begin_of(self.problem.matches[it as usize].txn));
+        let Some(&first) = first else { return true };
+        let it = self.problem.matches[first as usize].clone();
+        self.line_up(key);
+        let at = self.begin_of(it.txn);
+        let found = self.lanes.visible_at(key, &self.solver, at).unwrap_or(INITIAL);
+        let fitting = self.problem.alternative_on(&it, found);
+        let lits: Vec<(u32, Lit)> = (it.first..it.end).map(|index| (index, self.came_true(index))).collect();
+        let open = |lit: Lit| self.solver.value(lit).is_none();
+        let choice = lits.iter().find(|&&(index, lit)| Some(index) == fitting && open(lit));
+        let choice = choice.or_else(|| lits.iter().find(|&&(_, lit)| open(lit)));
+        if let Some(&(_, lit)) = choice {
+            self.decide(lit);
+        }
+        self.mark_dirty(key);
+        false
+    }
+
+    fn is_true(&self, alternative: u32) -> bool {
+        let var = self.alternatives.get(&alternative);
+        var.is_some_and(|var| self.solver.value(var.positive()) == Some(true))
+    }
+
+    /// Whether predicate writes matched as many keys as they reported; else says so to the solver.
+    fn counts_fit(&mut self) -> bool {
+        let problem = self.problem;
+        let mut fit = true;
+        for count in problem.counts.iter().filter(|count| self.in_effect(count.txn)).collect::<Vec<_>>() {
+            let mut of: Vec<u32> =
+                count.matched.iter().map(|&it| problem.alternatives[it as usize].of).collect();
+            of.dedup();
+            let is_open = |&of: &u32| {
+                let it = &problem.matches[of as usize];
+                !(it.first..it.end).any(|index| self.is_true(index))
+            };
+            let open: Vec<u32> = of.iter().copied().filter(is_open).collect();
+            if !open.is_empty() {
+                for of in open {
+                    self.mark_dirty(problem.matches[of as usize].key);
+                }
+                fit = false;
+                continue;
+            }
+            let came_true: Vec<u32> =
+                count.matched.iter().copied().filter(|&index| self.is_true(index)).collect();
+            let wanted = count.count as usize;
+            let mut lits: Vec<Lit> = self.unless_effective(count.txn).into_iter().collect();
+            match came_true.len().cmp(&wanted) {
+                std::cmp::Ordering::Equal => continue,
+                std::cmp::Ordering::Greater => {
+                    for &index in &came_true[..=wanted] {
+                        lits.push(!self.came_true(index));
+                    }
+                }
+                std::cmp::Ordering::Less => {
+                    // Of these not all can have failed to match.
+                    let did = |index: u32| came_true.contains(&index);
+                    let failed = of.iter().filter(|&&of| {
+                        let it = &problem.matches[of as usize];
+                        !(it.first..it.end).any(did)
+                    });
+                    let some: Vec<u32> = failed.copied().take(of.len() - wanted + 1).collect();
+                    let matched = count.matched.iter().copied();
+                    for index in matched.filter(|&it| some.contains(&problem.alternatives[it as usize].of)) {
+                        lits.push(self.came_true(index));
+                    }
+                }
+            }
+            self.add_clause(&lits, &[count.txn]);
+            fit = false;
+        }
+        fit
     }
 
     /// Looks at what has changed on a key's lane.
@@ -277,7 +391,8 @@ impl<'a> Refiner<'a> {
             Blame::Overlap(first, second) => self.answer_overlap(first, second),
             Blame::Read(id) => {
                 let read = self.problem.reads[id as usize];
-                if !self.in_effect(read.txn) {
+                let alternative = self.problem.alternative_of_read(id);
+                if !self.in_effect(read.txn) || alternative != NONE && !self.is_true(alternative) {
                     return;
                 }
                 self.line_up(read.key);
@@ -300,10 +415,18 @@ impl<'a> Refiner<'a> {
         let txn = |version: u32| self.problem.versions[version as usize].txn;
         let (one, two) = (txn(first), txn(second));
         let apart = self.commit_of(first) < self.begin_of(two) || self.commit_of(second) < self.begin_of(one);
-        if apart || !self.in_effect(one) || !self.in_effect(two) {
+        if apart || !self.version_counts(first) || !self.version_counts(second) {
             return;
         }
         self.blames.push(Blame::Overlap(first, second));
+        if self.is_open(first) || self.is_open(second) {
+            let mut lits = self.unless_version(first);
+            lits.extend(self.unless_version(second));
+            let wish = self.before(first, second);
+            lits.extend([wish, self.before(second, first)]);
+            self.suppose(lits, wish, &[one, two]);
+            return;
+        }
         let lit = self.before(first, second);
         debug_assert_eq!(self.solver.value(lit), None, "writers whose order is decided do not overlap");
         self.decide(lit);
@@ -319,7 +442,7 @@ impl<'a> Refiner<'a> {
         let blamed_txn = self.problem.versions[blamed as usize].txn;
         let mut lits = Vec::with_capacity(4);
         lits.extend(self.unless_effective(read.txn));
-        lits.extend(self.unless_effective(blamed_txn));
+        lits.extend(self.unless_version(blamed));
         if source == INITIAL {
             let misses = self.misses(read.txn, blamed);
             lits.push(misses);
@@ -346,7 +469,7 @@ impl<'a> Refiner<'a> {
         let Some(picks) = self.picks.get(&id) else { return self.ask_source(id, read) };
         let picked = picks.iter().find(|(_, var)| self.solver.value(var.positive()) == Some(true));
         match picked {
-            Some(&(source, var)) => self.blame_found(read, source, found, var.positive()),
+            Some(&(source, var)) => self.blame_found(id, source, found, var.positive()),
             None => {
                 let nearest = self.nearest_candidate(read, picks);
                 let nearest = nearest.expect("the clause over all candidates keeps one open");
@@ -356,12 +479,13 @@ impl<'a> Refiner<'a> {
     }
 
     /// A picked source is hidden by what the read found.
-    fn blame_found(&mut self, read: &Read, source: u32, found: u32, pick: Lit) {
+    fn blame_found(&mut self, id: u32, source: u32, found: u32, pick: Lit) {
+        let read = self.problem.reads[id as usize];
         debug_assert_ne!(found, INITIAL, "a picked source lies before its reader");
         let found_txn = self.problem.versions[found as usize].txn;
         let mut lits = vec![!pick];
-        lits.extend(self.unless_effective(read.txn));
-        lits.extend(self.unless_effective(found_txn));
+        lits.extend(self.unless_read(id));
+        lits.extend(self.unless_version(found));
         let misses = self.misses(read.txn, found);
         lits.push(misses);
         let mut about = vec![read.txn, found_txn];
@@ -393,12 +517,12 @@ impl<'a> Refiner<'a> {
             about.push(writer);
             let var = self.solver.new_var(&[(self.known.nodes.commit(writer), reader)], &[]);
             picks.push((version, var));
-            if let Some(not_effective) = self.unless_effective(writer) {
-                self.add_clause(&[var.negative(), !not_effective], &[read.txn, writer]);
+            for unless in self.unless_version(version) {
+                self.add_clause(&[var.negative(), !unless], &[read.txn, writer]);
             }
         }
         let mut lits: Vec<Lit> = picks.iter().map(|(_, var)| var.positive()).collect();
-        lits.extend(self.unless_effective(read.txn));
+        lits.extend(self.unless_read(id));
         self.picks.insert(id, picks);
         self.add_clause(&lits, &about);
     }
@@ -446,6 +570,15 @@ impl<'a> Refiner<'a> {
 
     /// The literal that version `first` comes before version `second` on their key.
     fn before(&mut self, first: u32, second: u32) -> Lit {
+        if self.known.nodes.points == 2 && (self.is_open(first) || self.is_open(second)) {
+            // Writers that may not conflict need not be apart: not before is not after.
+            let nodes = self.known.nodes;
+            let writer = |version: u32| self.problem.versions[version as usize].txn;
+            let edge = (nodes.commit(writer(first)), nodes.begin(writer(second)));
+            let solver = &mut self.solver;
+            let var = self.apart.entry((first, second)).or_insert_with(|| solver.new_var(&[edge], &[]));
+            return var.positive();
+        }
         let pair = (first.min(second), first.max(second));
         let var = match self.before.get(&pair) {
             Some(&var) => var,
@@ -468,7 +601,7 @@ impl<'a> Refiner<'a> {
         let is_in = |txn: Txn| self.problem.standing[txn as usize] == Standing::In;
         let (one, two) = (writer(first), writer(second));
         let mut edges = vec![(nodes.commit(one), nodes.begin(two))];
-        if is_in(one) && is_in(two) {
+        if is_in(one) && is_in(two) && !self.is_open(first) && !self.is_open(second) {
             for &reader in self.readers.of(first).iter().filter(|&&reader| reader != two && is_in(reader)) {
                 edges.push((nodes.begin(reader), nodes.commit(two)));
             }
@@ -516,6 +649,68 @@ impl<'a> Refiner<'a> {
         Some(var.negative())
     }
 
+    /// Whether a version is there only if an alternative came true.
+    fn is_open(&self, version: u32) -> bool {
+        self.problem.alternative_of_version(version) != NONE
+    }
+
+    fn version_counts(&self, version: u32) -> bool {
+        let alternative = self.problem.alternative_of_version(version);
+        self.in_effect(self.problem.versions[version as usize].txn)
+            && (alternative == NONE || self.is_true(alternative))
+    }
+
+    /// The literals of which one holds if a version is not there.
+    fn unless_version(&mut self, version: u32) -> Vec<Lit> {
+        let txn = self.problem.versions[version as usize].txn;
+        let mut lits: Vec<Lit> = self.unless_effective(txn).into_iter().collect();
+        let alternative = self.problem.alternative_of_version(version);
+        if alternative != NONE {
+            lits.push(!self.came_true(alternative));
+        }
+        lits
+    }
+
+    /// The literals of which one holds if a read did not happen.
+    fn unless_read(&mut self, id: u32) -> Vec<Lit> {
+        let txn = self.problem.reads[id as usize].txn;
+        let mut lits: Vec<Lit> = self.unless_effective(txn).into_iter().collect();
+        let alternative = self.problem.alternative_of_read(id);
+        if alternative != NONE {
+            lits.push(!self.came_true(alternative));
+        }
+        lits
+    }
+
+    /// The literal that an alternative came true. Of those of a match exactly one does, if its transaction took effect.
+    fn came_true(&mut self, alternative: u32) -> Lit {
+        if let Some(var) = self.alternatives.get(&alternative) {
+            return var.positive();
+        }
+        let of = self.problem.alternatives[alternative as usize].of;
+        let it = self.problem.matches[of as usize].clone();
+        let mut lits = Vec::new();
+        for index in it.first..it.end {
+            let var = self.solver.new_var(&[], &[]);
+            self.solver.watch(var);
+            self.alternatives.insert(index, var);
+            self.alternative_of.insert(var, index);
+            if self.problem.alternatives[index as usize].is_possible {
+                lits.push(var.positive());
+            } else {
+                self.add_clause(&[var.negative()], &[it.txn]);
+            }
+        }
+        for (place, &one) in lits.iter().enumerate() {
+            for &other in &lits[place + 1..] {
+                self.add_clause(&[!one, !other], &[it.txn]);
+            }
+        }
+        lits.extend(self.unless_effective(it.txn));
+        self.add_clause(&lits, &[it.txn]);
+        self.alternatives[&alternative].positive()
+    }
+
     // ---- the end ----
 
     /// The transactions that the contradiction speaks of.
@@ -529,6 +724,14 @@ impl<'a> Refiner<'a> {
         txns.dedup();
         txns
     }
+}
+
+fn matches_by_key(problem: &Problem) -> FxHashMap<u32, Vec<u32>> {
+    let mut by_key: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for (index, it) in problem.matches.iter().enumerate() {
+        by_key.entry(it.key).or_default().push(index as u32);
+    }
+    by_key
 }
 
 /// Whether a transaction takes effect as things stand.

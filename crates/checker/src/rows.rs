@@ -18,7 +18,7 @@
 
 use crate::observe::normal;
 use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, ValueId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What an operation asked about a key's value.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +130,17 @@ impl Universe {
         Some(found)
     }
 
+    /// What each key may ever hold, beside nothing.
+    pub(crate) fn contents(&self) -> Vec<Vec<ValueId>> {
+        let mut contents = vec![Vec::new(); self.sorted.len()];
+        for (value, keys) in &self.holders {
+            for key in keys {
+                contents[key.index()].push(*value);
+            }
+        }
+        contents
+    }
+
     /// The keys that may ever satisfy a predicate, and `more`; each once.
     pub(crate) fn concerned(
         &self,
@@ -146,13 +157,15 @@ impl Universe {
     }
 }
 
-/// Whatever was written to a key, or was there at first, it may hold.
+/// Whatever was written to a key, or was there at first, it may hold; and what a predicate write sets, if its
+/// predicate holds of something that the key may hold.
 fn holders(history: &History) -> Vec<(ValueId, Vec<KeyId>)> {
-    let mut keys_of: FxHashMap<ValueId, Vec<KeyId>> = FxHashMap::default();
+    let mut keys_of: FxHashMap<ValueId, FxHashSet<KeyId>> = FxHashMap::default();
+    let mut open: Vec<(&Predicate, ValueId)> = Vec::new();
     let mut add = |value: ValueId, key: KeyId| {
         let value = normal(history, value);
         if value.is_known() && value != ValueId::ABSENT {
-            keys_of.entry(value).or_default().push(key);
+            keys_of.entry(value).or_default().insert(key);
         }
     };
     for row in history.initial() {
@@ -163,14 +176,33 @@ fn holders(history: &History) -> Vec<(ValueId, Vec<KeyId>)> {
             match operation {
                 Operation::Write { key, value } => add(value, key),
                 Operation::Update { set, keys: Some(keys), .. } => keys.iter().for_each(|&key| add(set, key)),
+                Operation::Update { predicate, set, keys: None, .. } => {
+                    open.push((predicate, normal(history, set)));
+                }
                 _ => {}
             }
         }
     }
-    let mut holders: Vec<(ValueId, Vec<KeyId>)> = keys_of.into_iter().collect();
-    for (_, keys) in &mut holders {
+    open.retain(|(_, set)| set.is_known() && *set != ValueId::ABSENT);
+    loop {
+        let mut grown = false;
+        for &(predicate, set) in &open {
+            let satisfying = keys_of.iter().filter(|(value, _)| predicate.holds(history.values(), **value));
+            let keys: Vec<KeyId> = satisfying.flat_map(|(_, keys)| keys.iter().copied()).collect();
+            let holders = keys_of.entry(set).or_default();
+            for key in keys {
+                grown |= holders.insert(key);
+            }
+        }
+        if !grown {
+            break;
+        }
+    }
+    let mut holders: Vec<(ValueId, Vec<KeyId>)> = Vec::with_capacity(keys_of.len());
+    for (value, keys) in keys_of {
+        let mut keys: Vec<KeyId> = keys.into_iter().collect();
         keys.sort_unstable();
-        keys.dedup();
+        holders.push((value, keys));
     }
     holders.sort_unstable_by_key(|&(value, _)| value);
     holders

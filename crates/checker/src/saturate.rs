@@ -26,6 +26,7 @@ const CLOCK_MAX: usize = 1 << 27;
 /// Whether there is enough to settle.
 pub(crate) fn is_worth_it(problem: &Problem, known: &Known) -> bool {
     known.session
+        && problem.matches.is_empty()
         && problem.ambiguous() * WORTH_ONE_IN > problem.len()
         && Chains::count(problem) * problem.len() <= CLOCK_MAX
 }

@@ -78,6 +78,8 @@ struct Scheduler<'a> {
     open_readers: Vec<u32>,
     open_initial: Vec<u32>,
     locked_by: Vec<Txn>,
+    /// Which alternatives came true.
+    came_true: Vec<bool>,
     begin_place: Vec<u32>,
     commit_place: Vec<u32>,
     state: Vec<State>,
@@ -113,6 +115,7 @@ pub(crate) fn schedule(history: &History, problem: &Problem, known: &Known) -> S
         }
     }
     scheduler.place_times();
+    scheduler.check_counts();
     Scheduled::Order {
         position: scheduler.position,
         suspects: scheduler.suspects,
@@ -163,6 +166,7 @@ impl<'a> Scheduler<'a> {
             open_readers: vec![0; problem.versions.len()],
             open_initial: vec![0; keys],
             locked_by: vec![NONE; if known.nodes.points == 2 { keys } else { 0 }],
+            came_true: vec![false; problem.alternatives.len()],
             begin_place: vec![NONE; n],
             commit_place: vec![NONE; n],
             state: vec![State::Waiting; n],
@@ -310,7 +314,9 @@ impl<'a> Scheduler<'a> {
 
     /// An ambiguous read whose value is not there now.
     fn value_obstacle(&self, txn: Txn) -> Option<u32> {
-        let mut reads = self.problem.reads_of(txn).iter().filter(|read| !read.is_known());
+        let ids = self.problem.read_ids(txn);
+        let certain = ids.filter(|&id| self.problem.alternative_of_read(id as u32) == NONE);
+        let mut reads = certain.map(|id| &self.problem.reads[id]).filter(|read| !read.is_known());
         reads.find(|read| !self.matches(read)).map(|read| read.key)
     }
 
@@ -387,6 +393,9 @@ impl<'a> Scheduler<'a> {
         }
         for index in self.problem.read_ids(txn) {
             let read = self.problem.reads[index];
+            if self.problem.alternative_of_read(index as u32) != NONE {
+                continue;
+            }
             if !self.matches(&read) {
                 self.add_suspect(read.key);
             }
@@ -399,6 +408,12 @@ impl<'a> Scheduler<'a> {
                 if *open <= 1 && self.parked[read.key as usize] != NONE {
                     self.wake(read.key);
                 }
+            }
+        }
+        for it in self.problem.matches_of(txn) {
+            match self.problem.alternative_on(it, self.current[it.key as usize]) {
+                Some(alternative) => self.came_true[alternative as usize] = true,
+                None => self.add_suspect(it.key),
             }
         }
         if self.known.nodes.points == 2 {
@@ -417,7 +432,11 @@ impl<'a> Scheduler<'a> {
         let is_in = self.is_in(txn);
         for version in self.problem.version_ids(txn) {
             let key = self.problem.versions[version as usize].key;
-            if is_in {
+            let alternative = self.problem.alternative_of_version(version);
+            if self.locked_by.get(key as usize) == Some(&txn) {
+                self.locked_by[key as usize] = NONE;
+            }
+            if is_in && (alternative == NONE || self.came_true[alternative as usize]) {
                 self.overwrite(txn, key, version);
             }
             for index in 0..self.readers.of(version).len() {
@@ -449,9 +468,6 @@ impl<'a> Scheduler<'a> {
                 if self.commit_place[other as usize] > self.begin_place[txn as usize] {
                     self.add_suspect(key);
                 }
-            }
-            if self.locked_by[key as usize] == txn {
-                self.locked_by[key as usize] = NONE;
             }
         }
         self.current[key as usize] = version;
@@ -496,7 +512,10 @@ impl<'a> Scheduler<'a> {
             if self.state[txn as usize] != State::Ready {
                 continue;
             }
-            let fits = self.problem.reads_of(txn).iter().all(|read| self.matches(read));
+            let mut ids = self.problem.read_ids(txn);
+            let fits = ids.all(|id| {
+                self.problem.alternative_of_read(id as u32) != NONE || self.matches(&self.problem.reads[id])
+            });
             if fits && self.lock_obstacle(txn).is_none() {
                 found = Some(txn);
                 break;
@@ -538,6 +557,19 @@ impl<'a> Scheduler<'a> {
             }
         }
         false
+    }
+
+    /// Where a predicate write matched more or fewer keys than it reported, all of them are suspects.
+    fn check_counts(&mut self) {
+        for count in &self.problem.counts {
+            let came_true = count.matched.iter().filter(|&&it| self.came_true[it as usize]).count();
+            if self.is_in(count.txn) && came_true as u64 != count.count {
+                for &it in &count.matched {
+                    let of = self.problem.alternatives[it as usize].of;
+                    self.add_suspect(self.problem.matches[of as usize].key);
+                }
+            }
+        }
     }
 
     fn add_suspect(&mut self, key: u32) {

@@ -1,0 +1,439 @@
+//! The history as the checker sees it: who can have taken effect, what each left behind, and what each read can have
+//! seen. Made by [`crate::observe`]; nothing behind it looks at operations again to decide.
+
+use history::{OpId, TxnId, ValueId};
+use rustc_hash::FxHashMap;
+
+/// No transaction, no version, no read.
+pub(crate) const NONE: u32 = u32::MAX;
+/// The version that was there before the first transaction.
+pub(crate) const INITIAL: u32 = u32::MAX - 1;
+
+/// A transaction that can have taken effect, numbered from 0 without gaps in the order of the file.
+pub(crate) type Txn = u32;
+
+/// Whether a transaction took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// In every explanation.
+    In,
+    /// In some explanations, perhaps.
+    Maybe,
+    /// In none that needs it: nobody can have seen it.
+    Out,
+}
+
+/// The last thing a transaction wrote to a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version {
+    pub(crate) key: u32,
+    pub(crate) txn: Txn,
+    /// The value; `UNKNOWN` on a key that is only appended to, where the order makes the value.
+    pub(crate) value: ValueId,
+}
+
+/// A read from outside and what it can have seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    pub(crate) key: u32,
+    pub(crate) txn: Txn,
+    /// The version (or [`INITIAL`]) if there is one; else where the candidates begin in `by_value`.
+    pub(crate) source: u32,
+    /// How many candidates there are in `by_value`; 0: `source` is the version itself.
+    pub(crate) candidates: u32,
+    pub(crate) op: OpId,
+}
+
+impl Read {
+    #[inline]
+    pub(crate) fn is_known(&self) -> bool {
+        self.candidates == 0
+    }
+}
+
+/// What several outside reads of one key in one transaction mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeats {
+    /// They saw one version: what differs is refused, what agrees is one read.
+    OneVersion,
+    /// Every operation saw a version of its own; the reads of a transaction are in the order issued. A list
+    /// that ends with the transaction's own appends is no outside read: it shows what they build on
+    /// ([`Problem::bases`]).
+    EachItsOwn,
+}
+
+/// The history as the checker sees it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Problem {
+    pub(crate) txns: Vec<TxnId>,
+    pub(crate) standing: Vec<Standing>,
+    /// The transaction before it in its session that certainly took effect.
+    pub(crate) previous: Vec<Txn>,
+    /// Where each transaction's versions and reads begin; one entry more than transactions.
+    pub(crate) first_version: Vec<u32>,
+    pub(crate) versions: Vec<Version>,
+    pub(crate) first_read: Vec<u32>,
+    pub(crate) reads: Vec<Read>,
+    /// Versions of each key, ascending by value; `key_start` delimits keys. Behind the last key: what is left
+    /// of candidates where some were ruled out.
+    pub(crate) key_start: Vec<u32>,
+    pub(crate) by_value: Vec<(ValueId, u32)>,
+    /// Initial values, `ABSENT` where nothing was there.
+    pub(crate) initial: Vec<ValueId>,
+    /// Version orders that lists show: the first is overwritten by the second, directly or not.
+    pub(crate) chains: Vec<(u32, u32)>,
+    /// Reads, ascending, that are none: their source is the version right before the transaction's own.
+    /// Only with [`Repeats::EachItsOwn`].
+    pub(crate) bases: Vec<u32>,
+    /// What depends on what was found, ascending by transaction.
+    pub(crate) matches: Vec<Match>,
+    pub(crate) alternatives: Vec<Alternative>,
+    /// The alternative that a read or a version belongs to, or [`NONE`]; empty if there is none.
+    pub(crate) read_alternative: Vec<u32>,
+    pub(crate) version_alternative: Vec<u32>,
+    /// How many keys a predicate write matched, where only that was reported.
+    pub(crate) counts: Vec<Count>,
+}
+
+/// What a transaction did to a key, where that depends on what it found.
+#[derive(Clone, Debug)]
+pub(crate) struct Match {
+    pub(crate) txn: Txn,
+    pub(crate) key: u32,
+    /// Its alternatives.
+    pub(crate) first: u32,
+    pub(crate) end: u32,
+}
+
+/// One way it can have gone: the transaction found what the read says, and left the version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alternative {
+    pub(crate) of: u32,
+    /// [`NONE`] if anything may have been found.
+    pub(crate) read: u32,
+    /// [`NONE`] if nothing was left.
+    pub(crate) version: u32,
+    pub(crate) is_possible: bool,
+}
+
+/// A predicate write matched so many keys.
+#[derive(Clone, Debug)]
+pub(crate) struct Count {
+    pub(crate) txn: Txn,
+    pub(crate) count: u64,
+    /// The alternatives in which it matched their key.
+    pub(crate) matched: Vec<u32>,
+}
+
+impl Problem {
+    pub(crate) fn len(&self) -> usize {
+        self.txns.len()
+    }
+
+    pub(crate) fn keys(&self) -> usize {
+        self.initial.len()
+    }
+
+    #[inline]
+    pub(crate) fn versions_of(&self, txn: Txn) -> &[Version] {
+        &self.versions
+            [self.first_version[txn as usize] as usize..self.first_version[txn as usize + 1] as usize]
+    }
+
+    /// The version ids of a transaction.
+    #[inline]
+    pub(crate) fn version_ids(&self, txn: Txn) -> std::ops::Range<u32> {
+        self.first_version[txn as usize]..self.first_version[txn as usize + 1]
+    }
+
+    #[inline]
+    pub(crate) fn reads_of(&self, txn: Txn) -> &[Read] {
+        &self.reads[self.read_ids(txn)]
+    }
+
+    #[inline]
+    pub(crate) fn read_ids(&self, txn: Txn) -> std::ops::Range<usize> {
+        self.first_read[txn as usize] as usize..self.first_read[txn as usize + 1] as usize
+    }
+
+    /// All versions of a key with their values.
+    #[inline]
+    pub(crate) fn versions_of_key(&self, key: u32) -> &[(ValueId, u32)] {
+        &self.by_value[self.key_start[key as usize] as usize..self.key_start[key as usize + 1] as usize]
+    }
+
+    /// The version of a key that a transaction wrote.
+    pub(crate) fn version_by(&self, txn: Txn, key: u32) -> Option<u32> {
+        self.version_ids(txn).find(|&version| self.versions[version as usize].key == key)
+    }
+
+    /// The value that an ambiguous read returned; `UNKNOWN` if it may have seen one of several.
+    #[inline]
+    pub(crate) fn value_of(&self, read: &Read) -> ValueId {
+        debug_assert!(!read.is_known());
+        self.by_value[read.source as usize].0
+    }
+
+    /// The candidates of an ambiguous read: versions with its value that are not its own transaction's,
+    /// and [`INITIAL`] if that has the value.
+    pub(crate) fn candidates(&self, read: &Read) -> impl Iterator<Item = u32> + '_ {
+        let piece = &self.by_value[read.source as usize..(read.source + read.candidates) as usize];
+        let (txn, key, value) = (read.txn, read.key, piece[0].0);
+        let is_whole = !self.is_narrowed(read);
+        let initial = (is_whole && self.initial[key as usize] == value).then_some(INITIAL);
+        let others = piece.iter().map(|&(_, version)| version).filter(move |&version| {
+            let Some(version) = self.versions.get(version as usize) else { return true };
+            version.txn != txn && self.standing[version.txn as usize] != Standing::Out
+        });
+        initial.into_iter().chain(others)
+    }
+
+    /// The alternative that a read belongs to, or [`NONE`].
+    #[inline]
+    pub(crate) fn alternative_of_read(&self, read: u32) -> u32 {
+        self.read_alternative.get(read as usize).copied().unwrap_or(NONE)
+    }
+
+    /// The alternative that a version belongs to, or [`NONE`].
+    #[inline]
+    pub(crate) fn alternative_of_version(&self, version: u32) -> u32 {
+        self.version_alternative.get(version as usize).copied().unwrap_or(NONE)
+    }
+
+    /// The matches of a transaction.
+    pub(crate) fn matches_of(&self, txn: Txn) -> &[Match] {
+        let first = self.matches.partition_point(|it| it.txn < txn);
+        let len = self.matches[first..].partition_point(|it| it.txn == txn);
+        &self.matches[first..first + len]
+    }
+
+    /// The alternative of a match that is true if this version, or [`INITIAL`], was found.
+    pub(crate) fn alternative_on(&self, it: &Match, found: u32) -> Option<u32> {
+        (it.first..it.end).find(|&index| {
+            let alternative = &self.alternatives[index as usize];
+            alternative.is_possible
+                && self.reads.get(alternative.read as usize).is_none_or(|read| self.fits(read, found))
+        })
+    }
+
+    /// Whether a read can have seen a version of its key, or [`INITIAL`].
+    #[inline]
+    pub(crate) fn fits(&self, read: &Read, version: u32) -> bool {
+        if read.is_known() {
+            return version == read.source;
+        }
+        let wanted = self.value_of(read);
+        if !wanted.is_known() {
+            let piece = &self.by_value[read.source as usize..(read.source + read.candidates) as usize];
+            return piece.binary_search_by_key(&version, |&(_, candidate)| candidate).is_ok();
+        }
+        wanted
+            == match version {
+                INITIAL => self.initial[read.key as usize],
+                version => self.versions[version as usize].value,
+            }
+    }
+
+    fn is_narrowed(&self, read: &Read) -> bool {
+        self.key_start.last().is_some_and(|&end| read.source >= end)
+    }
+
+    /// The part made of some transactions, ascending: what they saw counts where everybody who can have written it
+    /// is kept. If the whole has an explanation, so has the part: strike the others out.
+    pub(crate) fn part(&self, keep: &[Txn]) -> Self {
+        let mut now = vec![NONE; self.len()];
+        for (new, &old) in keep.iter().enumerate() {
+            now[old as usize] = new as Txn;
+        }
+        let mut part = Self { initial: self.initial.clone(), ..Self::default() };
+        let mut version_now = vec![NONE; self.versions.len()];
+        for &old in keep {
+            part.txns.push(self.txns[old as usize]);
+            part.standing.push(self.standing[old as usize]);
+            let mut previous = self.previous[old as usize];
+            while previous != NONE && now[previous as usize] == NONE {
+                previous = self.previous[previous as usize];
+            }
+            part.previous.push(if previous == NONE { NONE } else { now[previous as usize] });
+            part.first_version.push(part.versions.len() as u32);
+            for id in self.version_ids(old) {
+                version_now[id as usize] = part.versions.len() as u32;
+                part.version_alternative.push(self.alternative_of_version(id));
+                part.versions.push(Version { txn: now[old as usize], ..self.versions[id as usize] });
+            }
+        }
+        part.first_version.push(part.versions.len() as u32);
+        sort_versions(&mut part);
+        let mut read_now: FxHashMap<u32, u32> = FxHashMap::default();
+        for &old in keep {
+            part.first_read.push(part.reads.len() as u32);
+            for id in self.read_ids(old) {
+                let read = &self.reads[id];
+                let alternative = self.alternative_of_read(id as u32);
+                let sources: Vec<u32> =
+                    if read.is_known() { vec![read.source] } else { self.candidates(read).collect() };
+                let kept = |&version: &u32| version >= INITIAL || version_now[version as usize] != NONE;
+                if sources.is_empty() {
+                    // Nobody is left who can have written it.
+                    read_now.insert(id as u32, NONE);
+                    continue;
+                }
+                if !sources.iter().all(kept) {
+                    continue;
+                }
+                let mut sources: Vec<u32> = sources
+                    .into_iter()
+                    .map(|version| if version >= INITIAL { version } else { version_now[version as usize] })
+                    .collect();
+                sources.sort_unstable();
+                let (source, candidates) = match sources[..] {
+                    [only] if read.is_known() => (only, 0),
+                    ref some => {
+                        let first = part.by_value.len() as u32;
+                        part.by_value.extend(some.iter().map(|&version| (ValueId::UNKNOWN, version)));
+                        (first, some.len() as u32)
+                    }
+                };
+                if alternative != NONE {
+                    read_now.insert(id as u32, part.reads.len() as u32);
+                }
+                part.read_alternative.push(alternative);
+                part.reads.push(Read { txn: now[old as usize], source, candidates, ..*read });
+            }
+        }
+        part.first_read.push(part.reads.len() as u32);
+        part.chains = self.chains_among(&version_now);
+        part.adopt_alternatives(self, &now, &version_now, &read_now);
+        part
+    }
+
+    /// Matches, alternatives and counts of the transactions that are kept. Where what was found says nothing any
+    /// more, the alternative is a free choice: that only allows more.
+    fn adopt_alternatives(
+        &mut self,
+        whole: &Self,
+        now: &[Txn],
+        version_now: &[u32],
+        read_now: &FxHashMap<u32, u32>,
+    ) {
+        if whole.matches.is_empty() {
+            self.read_alternative.clear();
+            self.version_alternative.clear();
+            return;
+        }
+        let mut alternative_now = vec![NONE; whole.alternatives.len()];
+        for it in whole.matches.iter().filter(|it| now[it.txn as usize] != NONE) {
+            let first = self.alternatives.len() as u32;
+            for old in it.first..it.end {
+                let alternative = whole.alternatives[old as usize];
+                alternative_now[old as usize] = self.alternatives.len() as u32;
+                self.alternatives.push(Alternative {
+                    of: self.matches.len() as u32,
+                    read: read_now.get(&alternative.read).copied().unwrap_or(NONE),
+                    version: version_now.get(alternative.version as usize).copied().unwrap_or(NONE),
+                    is_possible: alternative.is_possible && read_now.get(&alternative.read) != Some(&NONE),
+                });
+            }
+            let end = self.alternatives.len() as u32;
+            self.matches.push(Match { txn: now[it.txn as usize], key: it.key, first, end });
+        }
+        let renamed = |&old: &u32| if old == NONE { NONE } else { alternative_now[old as usize] };
+        self.read_alternative = self.read_alternative.iter().map(renamed).collect();
+        self.version_alternative = self.version_alternative.iter().map(renamed).collect();
+        let kept = whole.counts.iter().filter(|count| now[count.txn as usize] != NONE);
+        self.counts = kept
+            .map(|count| Count {
+                txn: now[count.txn as usize],
+                count: count.count,
+                matched: count.matched.iter().map(renamed).collect(),
+            })
+            .collect();
+    }
+
+    /// The version orders among those that are kept.
+    fn chains_among(&self, now: &[u32]) -> Vec<(u32, u32)> {
+        let before: FxHashMap<u32, u32> =
+            self.chains.iter().map(|&(first, second)| (second, first)).collect();
+        let mut chains = Vec::new();
+        for &(_, second) in self.chains.iter().filter(|&&(_, second)| now[second as usize] != NONE) {
+            let mut first = before.get(&second);
+            while let Some(&version) = first {
+                if now[version as usize] != NONE {
+                    chains.push((now[version as usize], now[second as usize]));
+                    break;
+                }
+                first = before.get(&version);
+            }
+        }
+        chains
+    }
+
+    /// Some transactions and whoever can have written what they saw.
+    pub(crate) fn with_writers(&self, txns: &[Txn]) -> Vec<Txn> {
+        let mut all = txns.to_vec();
+        for read in txns.iter().flat_map(|&txn| self.reads_of(txn)) {
+            let sources: Vec<u32> =
+                if read.is_known() { vec![read.source] } else { self.candidates(read).collect() };
+            let sources = sources.into_iter().filter(|&version| version < INITIAL);
+            all.extend(sources.map(|version| self.versions[version as usize].txn));
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// How many reads are ambiguous.
+    pub(crate) fn ambiguous(&self) -> usize {
+        self.reads.iter().filter(|read| !read.is_known()).count()
+    }
+
+    /// Leaves an ambiguous read these of its candidates.
+    pub(crate) fn narrow(&mut self, id: usize, left: &[u32]) {
+        let read = self.reads[id];
+        let certain = |version: u32| {
+            let txn = self.versions.get(version as usize).map(|version| version.txn);
+            let is_in = txn.is_none_or(|txn| self.standing[txn as usize] == Standing::In);
+            is_in && self.alternative_of_version(version) == NONE
+        };
+        if let [only] = *left
+            && certain(only)
+            && self.alternative_of_read(id as u32) == NONE
+        {
+            self.reads[id] = Read { source: only, candidates: 0, ..read };
+            return;
+        }
+        let value = self.value_of(&read);
+        let start = if self.is_narrowed(&read) { read.source as usize } else { self.by_value.len() };
+        self.by_value.resize(self.by_value.len().max(start + left.len()), (value, INITIAL));
+        for (place, &version) in self.by_value[start..].iter_mut().zip(left) {
+            *place = (value, version);
+        }
+        self.reads[id] = Read { source: start as u32, candidates: left.len() as u32, ..read };
+    }
+}
+
+/// Groups the versions by key, each group ascending by value.
+pub(crate) fn sort_versions(problem: &mut Problem) {
+    let mut start = vec![0u32; problem.keys() + 1];
+    for version in &problem.versions {
+        start[version.key as usize + 1] += 1;
+    }
+    for key in 1..start.len() {
+        start[key] += start[key - 1];
+    }
+    let mut next = start.clone();
+    let mut by_value = vec![(ValueId::ABSENT, 0); problem.versions.len()];
+    for (index, version) in problem.versions.iter().enumerate() {
+        let place = &mut next[version.key as usize];
+        by_value[*place as usize] = (version.value, index as u32);
+        *place += 1;
+    }
+    for key in 0..problem.keys() {
+        let group = &mut by_value[start[key] as usize..start[key + 1] as usize];
+        if !group.is_sorted() {
+            group.sort_unstable();
+        }
+    }
+    problem.key_start = start;
+    problem.by_value = by_value;
+}
