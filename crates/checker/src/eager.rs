@@ -99,6 +99,9 @@ impl Strategy {
     /// What of the problem it does not cover.
     fn refuses(self, problem: &Problem, level: Level) -> Option<String> {
         let what = match self {
+            _ if !problem.matches.is_empty() => {
+                "needs to know which keys predicate writes matched; not all reported them"
+            }
             Self::EagerCobra if level.rule != Rule::Serializable => "decides only serializable levels",
             Self::EagerViper | Self::EagerPolysi if level.rule != Rule::SnapshotIsolation => {
                 "decides only levels of snapshot isolation"

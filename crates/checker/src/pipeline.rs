@@ -17,7 +17,6 @@ use crate::refine::{self, Refined};
 use crate::rows;
 use crate::saturate::{self, Round};
 use crate::schedule::{self, Scheduled};
-use crate::survey::has_predicates;
 use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use crate::weak;
 use history::{History, TxnId};
@@ -59,7 +58,7 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
     let level = match level.rule {
         Rule::Serializable | Rule::SnapshotIsolation => level,
         // Without predicates the two forbid the same.
-        Rule::RepeatableRead if !has_predicates(history) => Level { rule: Rule::Serializable, ..level },
+        Rule::RepeatableRead if !rows::has_many(history) => Level { rule: Rule::Serializable, ..level },
         Rule::RepeatableRead => {
             return Decision::NotHere(format!(
                 "{} with predicates is decided only where it is tiny",

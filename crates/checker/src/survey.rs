@@ -9,8 +9,9 @@
 //!
 //! **Cost.** One check for every level that is not implied by an accepted one.
 
+use crate::rows;
 use crate::{Level, Verdict, implications};
-use history::{History, Operation};
+use history::History;
 
 /// What every level comes to, without what follows from it.
 #[derive(Clone, Debug)]
@@ -56,7 +57,7 @@ struct Order {
 
 impl Order {
     fn of(history: &History) -> Self {
-        let predicates = has_predicates(history);
+        let predicates = rows::has_many(history);
         let mut pairs: Vec<(Level, Level)> = implications()
             .iter()
             .filter(|it| !(it.without_predicates && predicates))
@@ -87,19 +88,6 @@ fn strongest_first(order: &Order) -> Vec<Level> {
     // The number of levels above one grows along every implication.
     levels.sort_by_key(|&level| order.pairs.iter().filter(|(_, weaker)| *weaker == level).count());
     levels
-}
-
-/// Whether a history has scans, iterators, queries or predicate writes.
-pub(crate) fn has_predicates(history: &History) -> bool {
-    history.transactions().flat_map(|txn| txn.ops()).any(|(_, operation)| {
-        !matches!(
-            operation,
-            Operation::Read { .. }
-                | Operation::Write { .. }
-                | Operation::Delete { .. }
-                | Operation::Append { .. }
-        )
-    })
 }
 
 #[cfg(test)]

@@ -65,6 +65,10 @@ pub fn write(
             writeln!(out, "; Some result is impossible in any order.")?;
             writeln!(out, "(assert false)")?;
         }
+        Ok(problem) if !problem.matches.is_empty() => {
+            let what = "predicate writes that do not report their keys";
+            return Err(Unwritable::Beyond(format!("beyond SMT-LIB: {what}")));
+        }
         Ok(problem) => {
             let known = Known::new(history, &problem, level, options.clock_skew);
             match questions::write(&problem, &known, Readers::Apart) {
