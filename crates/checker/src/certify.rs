@@ -11,7 +11,8 @@
 //! 1. The fingerprint (`fingerprint`) says whether the certificate is about this history at all.
 //! 2. Accepted: one replay of the witness (`replay`) gives every recorded result, in an order that the level allows.
 //! 3. Violated: the core is cut out of the history (`part`) such that it has an explanation if the whole has one,
-//!    and the exhaustive [`oracle`](mod@crate::oracle) tries all orders of it and finds none.
+//!    and the exhaustive [`oracle`](mod@crate::oracle) tries all orders of it and finds none; a core that is too large
+//!    for that comes with a proof, whose every step is checked (`proof`).
 //!
 //! **Cost.** A witness: one visit an operation, and a sort by time where real time counts. A core: exponential in its
 //! size; what is too large is answered with [`Ruling::Beyond`], never guessed.
@@ -24,6 +25,7 @@ mod doom;
 mod fingerprint;
 mod format;
 mod part;
+mod proof;
 mod ranges;
 mod refusal;
 mod replay;
@@ -31,6 +33,7 @@ mod steps;
 
 pub use fingerprint::Fingerprint;
 pub use format::Malformed;
+pub use proof::{Atom, Lemma};
 pub use refusal::Refusal;
 
 use crate::oracle::{TooLarge, oracle};
@@ -72,6 +75,8 @@ pub enum Claim<'a> {
         core: Vec<Mention<'a>>,
         /// The argument, for people. The claim does not rest on it.
         edges: Vec<Step<'a>>,
+        /// Why no order explains the core, where there are too many to try. Empty where there are not.
+        proof: Vec<Lemma>,
     },
     /// Nothing.
     Undecided {
@@ -134,6 +139,7 @@ impl Certificate<'static> {
                     .map(|txn| names.mention(txn))
                     .collect(),
                 edges: evidence.edges.iter().map(|edge| Step::of(&names, edge)).collect(),
+                proof: Vec::new(),
             },
             Verdict::Undecided(why) => Claim::Undecided { reason: why.to_string().into() },
         };
@@ -144,6 +150,22 @@ impl Certificate<'static> {
             ryow: options.ryow,
             clock_skew: options.clock_skew,
             claim,
+        }
+    }
+}
+
+impl Certificate<'_> {
+    /// The core of a violation as a history of its own, if it is in the history.
+    pub(crate) fn part(&self, history: &History) -> Option<History> {
+        let Claim::Violated { core, .. } = &self.claim else { return None };
+        let core = Names::of(history).resolve_all(core).ok()?;
+        Some(part::part(history, &core, self.ryow).history)
+    }
+
+    /// Gives the claim of a violation its proof.
+    pub(crate) fn set_proof(&mut self, lemmas: Vec<Lemma>) {
+        if let Claim::Violated { proof, .. } = &mut self.claim {
+            *proof = lemmas;
         }
     }
 }
@@ -207,13 +229,16 @@ fn examine(history: &History, certificate: &Certificate<'_>, budget: &Budget) ->
             let order = names.resolve_all(order)?;
             Ok(replay::replay(history, level, ryow, clock_skew, &order)?)
         }
-        Claim::Violated { core, edges } => {
+        Claim::Violated { core, edges, proof } => {
             let core = names.resolve_all(core)?;
             for (place, step) in edges.iter().enumerate() {
                 steps::examine(&names, step, clock_skew).map_err(|why| why.at(place))?;
             }
             let options = Options { ryow, clock_skew, budget: budget.clone(), ..Options::default() };
-            impossible(history, level, &options, &core)
+            match &proof[..] {
+                [] => impossible(history, level, &options, &core),
+                proof => proved(history, level, &options, &core, proof),
+            }
         }
         Claim::Undecided { reason } => Err(Objection::Beyond(format!("nothing is claimed: {reason}"))),
     }
@@ -266,6 +291,22 @@ fn impossible(history: &History, level: Level, options: &Options, core: &[TxnId]
             )))
         }
     }
+}
+
+/// Whether the proof shows that the core has no explanation.
+fn proved(
+    history: &History,
+    level: Level,
+    options: &Options,
+    core: &[TxnId],
+    proof: &[Lemma],
+) -> Result<(), Objection> {
+    let part = part::part(history, core, options.ryow);
+    let Options { ryow, clock_skew, ref budget, .. } = *options;
+    proof::examine(&part.history, level, ryow, clock_skew, proof, budget).map_err(|flaw| match flaw {
+        proof::Flaw::Lemma(place) => Refusal::Proof { place }.into(),
+        proof::Flaw::Beyond(why) => Objection::Beyond(why),
+    })
 }
 
 /// Transactions by name.

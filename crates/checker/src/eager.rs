@@ -27,6 +27,8 @@ mod reach;
 mod search;
 pub mod smt;
 
+pub(crate) use search::{Refutable, refute};
+
 use crate::constrain::Known;
 use crate::levels::{Level, Rule};
 use crate::observe::{Problem, Standing, Txn};

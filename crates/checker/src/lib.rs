@@ -23,6 +23,7 @@ mod observe;
 pub mod oracle;
 mod pipeline;
 mod problem;
+mod prove;
 mod refine;
 mod restrict;
 mod rows;
@@ -37,6 +38,7 @@ mod weak;
 pub use eager::{Passes, Strategy, UnknownName, smt};
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};
 pub use pipeline::check;
+pub use prove::add_proof;
 pub use survey::{Survey, survey};
 pub use verdict::{
     Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,

@@ -1,10 +1,10 @@
 //! Certificates against the exhaustive oracle, on random tiny histories: what is true is certified, what is certified
 //! is true, also after somebody changed the certificate. `TAIPAN_LONG=1` runs twenty times as many.
 
-use checker::certify::{Certificate, Claim, Fingerprint, Mention, Refusal, Ruling, certify};
+use checker::certify::{Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Refusal, Ruling, certify};
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Random, Shape, shrink};
-use checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, check};
+use checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check};
 use history::formats::notation;
 use history::{History, Status, TxnId};
 
@@ -173,7 +173,9 @@ fn mutate(history: &History, certificate: &mut Certificate<'_>, random: &mut Ran
         5 => {
             certificate.claim =
                 match std::mem::replace(&mut certificate.claim, Claim::Undecided { reason: "".into() }) {
-                    Claim::Accepted { order } => Claim::Violated { core: order, edges: Vec::new() },
+                    Claim::Accepted { order } => {
+                        Claim::Violated { core: order, edges: Vec::new(), proof: Vec::new() }
+                    }
                     Claim::Violated { core, .. } => Claim::Accepted { order: core },
                     undecided => undecided,
                 };
@@ -287,7 +289,10 @@ fn accepted(history: &History, level: Level, order: &[&str]) -> Certificate<'sta
 
 fn violated(history: &History, level: Level, core: &[&str]) -> Certificate<'static> {
     let core = core.iter().map(|name| Mention::Name((*name).to_owned().into())).collect();
-    Certificate { claim: Claim::Violated { core, edges: Vec::new() }, ..accepted(history, level, &[]) }
+    Certificate {
+        claim: Claim::Violated { core, edges: Vec::new(), proof: Vec::new() },
+        ..accepted(history, level, &[])
+    }
 }
 
 fn ruling(history: &History, certificate: &Certificate<'_>) -> Ruling {
@@ -378,6 +383,138 @@ fn large_cores_and_other_levels_are_left_undecided() {
     assert_eq!(ruling(&history, &violated(&history, Level::SERIALIZABLE, &["t:0"])), Ruling::Certified);
     let other = Level { rule: Rule::ReadCommitted, session: false, realtime: false };
     assert!(matches!(ruling(&history, &violated(&history, other, &["t:0"])), Ruling::Beyond(_)));
+}
+
+/// A circle of anti-dependencies that needs all of its transactions.
+fn ring(size: usize) -> History {
+    let line = |place: usize| format!("s{place}: r(k{place},_) w(k{},{place})\n", (place + 1) % size);
+    read(&(0..size).map(line).collect::<String>())
+}
+
+/// The certificate of a violation with everybody as its core, and a proof.
+fn with_proof(history: &History, level: Level) -> Certificate<'static> {
+    let options = Options::default();
+    let transactions = history.transactions().map(|txn| txn.id()).collect();
+    let anomaly = Anomaly { name: "G2".into(), common: None };
+    let evidence = Evidence { anomaly, transactions, edges: Vec::new(), support: Vec::new() };
+    let verdict = Verdict::Violated(Box::new(evidence));
+    let mut certificate = Certificate::new("h", history, level, &options, &verdict);
+    add_proof(&mut certificate, history, &options);
+    certificate
+}
+
+fn proof_of<'c>(certificate: &'c mut Certificate<'static>) -> &'c mut Vec<Lemma> {
+    match &mut certificate.claim {
+        Claim::Violated { proof, .. } => proof,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_large_core_is_proved() {
+    let history = ring(40);
+    let serial = Level::SERIALIZABLE;
+    let found = check(&history, serial, &Options::default()).verdict;
+    let Verdict::Violated(evidence) = &found else { panic!("{}", found.name()) };
+    assert_eq!(evidence.transactions.len(), 40);
+    let mut certificate = with_proof(&history, serial);
+    assert!(!proof_of(&mut certificate).is_empty());
+    assert_eq!(ruling(&history, &certificate), Ruling::Certified);
+    let line = written(&certificate);
+    assert!(line.contains("\"proof\":[{\"") && line.contains("{\"cycle\":["), "{line}");
+    assert_eq!(Certificate::parse(&line), Ok(certificate.clone()));
+    // Without its last lemma there is no contradiction; without the first, some other does not follow.
+    let lemmas = proof_of(&mut certificate).clone();
+    *proof_of(&mut certificate) = vec![Lemma::Clause(vec![Atom::Before(0, 1)])];
+    assert_eq!(refusal(&history, &certificate), Refusal::Proof { place: Some(0) });
+    *proof_of(&mut certificate) = vec![Lemma::Cycle(vec![0, 1, 2])];
+    assert_eq!(refusal(&history, &certificate), Refusal::Proof { place: None });
+    *proof_of(&mut certificate) = vec![Lemma::Cycle(vec![0, 40])];
+    assert_eq!(refusal(&history, &certificate), Refusal::Proof { place: Some(0) });
+    *proof_of(&mut certificate) = lemmas;
+    // At snapshot isolation the same circle is fine, so no proof of it can be.
+    assert_eq!(proof_of(&mut with_proof(&history, Level::SNAPSHOT_ISOLATION)).len(), 0);
+    let elsewhere = Certificate { level: Level::SNAPSHOT_ISOLATION, ..certificate };
+    assert!(matches!(ruling(&history, &elsewhere), Ruling::Refused(Refusal::Proof { .. })));
+}
+
+fn mutate_lemma(lemma: &mut Lemma, random: &mut Random) {
+    match lemma {
+        Lemma::Cycle(events) if !events.is_empty() => {
+            let place = random.below(events.len());
+            match random.below(3) {
+                0 => drop(events.remove(place)),
+                1 => events[place] = random.below(20) as u32,
+                _ => events.reverse(),
+            }
+        }
+        Lemma::Clause(atoms) if !atoms.is_empty() => {
+            let place = random.below(atoms.len());
+            match (random.below(3), atoms[place]) {
+                (0, _) => drop(atoms.remove(place)),
+                (1, Atom::Before(first, second)) => atoms[place] = Atom::Before(second, first),
+                (1, Atom::Saw(txn, op, source)) => atoms[place] = Atom::Missed(txn, op, source),
+                (1, Atom::Missed(txn, op, source)) => atoms[place] = Atom::Saw(txn, op, source),
+                _ => atoms[place] = Atom::Before(random.below(20) as u32, random.below(20) as u32),
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Random histories of more transactions than are tried, with repeated values: every violation is proved, and a proof
+/// that was changed, or is about another history, is refused or still proves something true.
+#[test]
+fn proofs_are_found_and_changed_ones_prove_nothing_false() {
+    let (mut proved, mut refused, mut foreign) = (0, 0, 0);
+    let shape = Shape {
+        transactions: (13, 14),
+        sessions_max: 6,
+        keys_max: 4,
+        unknown: 0,
+        unique_values: 60,
+        ..Shape::registers()
+    };
+    let mut before: Option<(Level, Vec<Lemma>)> = None;
+    for seed in seeds(400) {
+        let history = shape.history(seed);
+        let mut random = Random::new(seed);
+        let level = *random.pick(&levels());
+        let is_violated = match check(&history, level, &Options::default()).verdict {
+            Verdict::Violated(_) => true,
+            Verdict::Accepted(_) => false,
+            Verdict::Undecided(why) => panic!("seed {seed}: {why}"),
+        };
+        let mut certificate = with_proof(&history, level);
+        let lemmas = proof_of(&mut certificate).clone();
+        if !is_violated {
+            assert!(lemmas.is_empty(), "seed {seed}: a proof of what is not so");
+            if let Some((level, lemmas)) = &before {
+                certificate.level = *level;
+                if matches!(check(&history, *level, &Options::default()).verdict, Verdict::Accepted(_)) {
+                    *proof_of(&mut certificate) = lemmas.clone();
+                    assert_ne!(ruling(&history, &certificate), Ruling::Certified, "seed {seed}");
+                    foreign += 1;
+                }
+            }
+            continue;
+        }
+        if lemmas.is_empty() {
+            continue; // some transaction contradicts itself, or was aborted: fewer are left than need a proof
+        }
+        assert_eq!(ruling(&history, &certificate), Ruling::Certified, "seed {seed} at {level}");
+        proved += 1;
+        for _ in 0..4 {
+            let place = random.below(lemmas.len());
+            mutate_lemma(&mut proof_of(&mut certificate)[place], &mut random);
+            refused += usize::from(ruling(&history, &certificate) != Ruling::Certified);
+        }
+        before = Some((level, lemmas));
+    }
+    assert!(
+        proved > 40 && refused > 40 && foreign > 10,
+        "{proved} proved, {refused} refused, {foreign} foreign"
+    );
 }
 
 /// A session called 1 and one called "1" have transactions of the same name: their places tell them apart.

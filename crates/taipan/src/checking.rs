@@ -187,7 +187,10 @@ impl<'f> Checking<'f> {
     /// Why a history was found to be what it was found to be.
     pub(crate) fn certificate(&self, opened: &Opened, checked: &Checked) -> Certificate<'static> {
         let options = self.options(Budget::unlimited());
-        Certificate::new(&opened.name, &opened.history, checked.level, &options, &checked.verdict)
+        let mut certificate =
+            Certificate::new(&opened.name, &opened.history, checked.level, &options, &checked.verdict);
+        checker::add_proof(&mut certificate, &opened.history, &options);
+        certificate
     }
 }
 

@@ -244,8 +244,8 @@ pub(crate) struct ExplainFlags {
 
 /// Re-check a verdict's certificate with independent code
 ///
-/// CERT is what `taipan check --certificate CERT FILE` wrote. A witness order is replayed against the history, a core
-/// is tried in all orders; neither the graph nor the solver that found the verdict has a part in it. Lines about other
+/// CERT is what `taipan check --certificate CERT FILE` wrote. A witness order is replayed against the history, a small
+/// core is tried in all orders, the proof of a large one is checked step by step; neither the graph nor the solver that found the verdict has a part in it. Lines about other
 /// histories are passed over, and said to be.
 #[derive(Debug, Args)]
 #[command(after_help = "\

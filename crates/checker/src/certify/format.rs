@@ -4,7 +4,7 @@
 //! field that is missing, twice or unknown, a level whose flags are not its own, an order beside a violation — all of
 //! that is malformed. What the text says is judged elsewhere.
 
-use super::{Certificate, Claim, Fingerprint, Mention, Step};
+use super::{Certificate, Claim, Fingerprint, Lemma, Mention, Step};
 use crate::{Level, Ryow};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::ser::Serializer;
@@ -98,6 +98,8 @@ struct Record<'a> {
     edges: Option<Cow<'a, [Step<'a>]>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proof: Option<Cow<'a, [Lemma]>>,
 }
 
 const POLICIES: [(&str, Ryow); 3] = [("must", Ryow::Must), ("may", Ryow::May), ("never", Ryow::Never)];
@@ -106,13 +108,14 @@ impl<'a> Record<'a> {
     fn from(certificate: &'a Certificate<'_>) -> Self {
         let Certificate { file, fingerprint, level, ryow, clock_skew, claim } = certificate;
         let policy = POLICIES.iter().find(|(_, policy)| policy == ryow);
-        let (order, core, edges, reason) = match claim {
-            Claim::Accepted { order } => (Some(Cow::from(order)), None, None, None),
-            Claim::Violated { core, edges } => {
+        let (order, core, edges, proof, reason) = match claim {
+            Claim::Accepted { order } => (Some(Cow::from(order)), None, None, None, None),
+            Claim::Violated { core, edges, proof } => {
                 let edges = (!edges.is_empty()).then(|| Cow::from(edges));
-                (None, Some(Cow::from(core)), edges, None)
+                let proof = (!proof.is_empty()).then(|| Cow::from(proof));
+                (None, Some(Cow::from(core)), edges, proof, None)
             }
-            Claim::Undecided { reason } => (None, None, None, Some(Cow::from(&**reason))),
+            Claim::Undecided { reason } => (None, None, None, None, Some(Cow::from(&**reason))),
         };
         Self {
             certificate: VERSION,
@@ -128,6 +131,7 @@ impl<'a> Record<'a> {
             core,
             edges,
             reason,
+            proof,
         }
     }
 
@@ -148,17 +152,21 @@ impl<'a> Record<'a> {
             .iter()
             .find(|(name, _)| *name == self.ryow)
             .ok_or_else(|| malformed("\"ryow\" is not one of must, may, never"))?;
-        let claim = match (&*self.verdict, self.order, self.core, self.edges, self.reason) {
-            ("accepted", Some(order), None, None, None) => Claim::Accepted { order: order.into_owned() },
-            ("violated", None, Some(core), edges, None) => Claim::Violated {
+        let fields = (&*self.verdict, self.order, self.core, self.edges, self.proof, self.reason);
+        let claim = match fields {
+            ("accepted", Some(order), None, None, None, None) => {
+                Claim::Accepted { order: order.into_owned() }
+            }
+            ("violated", None, Some(core), edges, proof, None) => Claim::Violated {
                 core: core.into_owned(),
                 edges: edges.map(Cow::into_owned).unwrap_or_default(),
+                proof: proof.map(Cow::into_owned).unwrap_or_default(),
             },
-            ("undecided", None, None, None, Some(reason)) => Claim::Undecided { reason },
+            ("undecided", None, None, None, None, Some(reason)) => Claim::Undecided { reason },
             ("accepted" | "violated" | "undecided", ..) => {
                 return Err(malformed(
-                    "an accepted history has \"order\", a violated one \"core\" and perhaps \"edges\", an undecided \
-                     one \"reason\", and nothing else",
+                    "an accepted history has \"order\", a violated one \"core\" and perhaps \"edges\" and \
+                     \"proof\", an undecided one \"reason\", and nothing else",
                 ));
             }
             _ => return Err(malformed("\"verdict\" is not one of accepted, violated, undecided")),

@@ -83,6 +83,11 @@ pub enum Refusal {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A lemma of the proof does not follow, or the contradiction at its end does not.
+    Proof {
+        /// Which lemma, from 0; `None` for the end.
+        place: Option<usize>,
+    },
 }
 
 impl fmt::Display for Refusal {
@@ -121,6 +126,10 @@ impl fmt::Display for Refusal {
             Self::Explained { order } => {
                 write!(f, "the core proves nothing: the order {} explains it", order.join(", "))
             }
+            Self::Proof { place: Some(place) } => {
+                write!(f, "lemma {} of the proof does not follow from what comes before", place + 1)
+            }
+            Self::Proof { place: None } => f.write_str("the proof ends without a contradiction"),
             Self::Edge { place, why } => write!(f, "edge {}: {why}", place + 1),
         }
     }

@@ -8,7 +8,7 @@
 use super::constraints::Constraints;
 use super::reach::topological;
 use crate::verdict::{Budget, Undecided};
-use solver::{Graph, Lit, Progress, Solver, Var};
+use solver::{Graph, Lit, Node, Progress, ProofStep, Solver, Var};
 
 /// How a search ended.
 pub(super) enum Answer {
@@ -22,6 +22,38 @@ pub(super) enum Answer {
     GaveUp(Undecided),
 }
 
+/// Questions and clauses that are expected to have no answer.
+pub(crate) struct Refutable(Constraints);
+
+impl Refutable {
+    pub(crate) fn new() -> Self {
+        Self(Constraints::default())
+    }
+
+    /// A question, and the edges that either answer brings.
+    pub(crate) fn ask(&mut self, yes: &[(Node, Node)], no: &[(Node, Node)]) -> Var {
+        self.0.ask(yes, no, false)
+    }
+
+    pub(crate) fn clause(&mut self, lits: &[Lit]) {
+        self.0.clause(lits);
+    }
+}
+
+/// The proof that there is no answer, if there is none and it is found in time.
+pub(crate) fn refute(refutable: Refutable, nodes: usize, budget: &Budget) -> Option<Vec<ProofStep>> {
+    let mut constraints = refutable.0;
+    constraints.nodes = nodes;
+    let position: Vec<u32> = (0..nodes as u32).collect();
+    let mut solver = Solver::new(Graph::new(nodes, &[]), &position);
+    solver.log_proof();
+    fill(&mut solver, &constraints, budget);
+    match run(&mut solver, &constraints, true, budget) {
+        Answer::Nothing => solver.proof().map(<[ProofStep]>::to_vec),
+        _ => None,
+    }
+}
+
 pub(super) fn search(constraints: &Constraints, polarity: bool, budget: &Budget) -> Answer {
     if let Some(why) = budget.exhausted() {
         return Answer::GaveUp(why);
@@ -29,6 +61,12 @@ pub(super) fn search(constraints: &Constraints, polarity: bool, budget: &Budget)
     let graph = Graph::new(constraints.nodes, &constraints.known);
     let Some(position) = topological(&graph) else { return Answer::Nothing };
     let mut solver = Solver::new(graph, &position);
+    fill(&mut solver, constraints, budget);
+    run(&mut solver, constraints, polarity, budget)
+}
+
+/// Hands the constraints to the solver.
+fn fill(solver: &mut Solver, constraints: &Constraints, budget: &Budget) {
     let stop = budget.clone();
     solver.set_interrupt(move || stop.exhausted().is_some());
     for var in constraints.vars() {
@@ -48,7 +86,6 @@ pub(super) fn search(constraints: &Constraints, polarity: bool, budget: &Budget)
     for lits in constraints.clauses() {
         solver.add_clause(lits, 0);
     }
-    run(&mut solver, constraints, polarity, budget)
 }
 
 fn run(solver: &mut Solver, constraints: &Constraints, polarity: bool, budget: &Budget) -> Answer {
