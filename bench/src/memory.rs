@@ -24,7 +24,7 @@ pub(crate) fn run(transactions: usize) -> Result<(), Box<dyn Error>> {
         );
     }
     println!(
-        "targets: at most 64 a transaction and 16 an operation; a clock of its own costs an operation 20 more"
+        "targets: at most 64 a transaction and 16 an operation; of these a clock of its own costs an operation 2 to 6"
     );
     println!();
     conversions(transactions)

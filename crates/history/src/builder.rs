@@ -6,7 +6,7 @@ pub(crate) use parts::Indexed;
 
 use crate::model::{Compound, NO_COUNT, NO_ID, NO_SPAN, PackedOp, TxnExtra, flag, kind};
 use crate::names::NameIndex;
-use crate::values::ValueIndex;
+use crate::values::{TextHash, ValueIndex};
 use crate::{
     Cell, ColumnId, History, Id, Interrupt, KeyId, Lock, NameRef, OpId, Predicate, Range, Row, SessionId,
     Span, Status, Timestamp, TxnId, ValueId, ValueRef,
@@ -163,6 +163,18 @@ impl Builder {
         }
         self.unasked = UNASKED_MAX;
         Ok(())
+    }
+
+    /// Gives operations of the open transaction their values, which are texts. Texts are
+    /// looked up at random places of large tables: a batch of them waits for memory once, not once a text.
+    pub(crate) fn settle_texts<'t>(
+        &mut self,
+        texts: impl Iterator<Item = (OpId, &'t str, TextHash)> + Clone,
+    ) {
+        self.values.touch_texts(texts.clone().map(|(_, _, hash)| hash));
+        for (op, text, hash) in texts {
+            self.history.ops[op].b = self.values.hashed_text(text, hash).0;
+        }
     }
 
     // ---- names and values ----
@@ -533,8 +545,7 @@ impl Builder {
             return Err(BuildError::ClientBackwards(span));
         }
         let op = self.last_op();
-        self.history.at_op.push(op);
-        self.history.at_span.push(span);
+        self.history.op_clocks.push(op, span);
         Ok(())
     }
 
@@ -600,9 +611,7 @@ impl Builder {
         let mut ops = std::mem::take(&mut history.ops).into_vec();
         ops.truncate(len);
         history.ops = ops.into();
-        let clocks = history.at_op.partition_point(|op| op.index() < len);
-        history.at_op.truncate(clocks);
-        history.at_span.truncate(clocks);
+        history.op_clocks.truncate(len);
         history.op_extra.retain(|(op, _)| op.index() < len);
     }
 
@@ -790,8 +799,7 @@ impl History {
         self.rows.shrink_to_fit();
         self.key_lists.shrink_to_fit();
         self.predicates.shrink_to_fit();
-        self.at_op.shrink_to_fit();
-        self.at_span.shrink_to_fit();
+        self.op_clocks.shrink();
         self.op_extra.shrink_to_fit();
         self.txn_extra.shrink_to_fit();
     }

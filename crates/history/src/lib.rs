@@ -14,6 +14,7 @@
 //! This crate knows nothing of isolation levels and never touches the network.
 
 mod builder;
+mod clocks;
 mod column;
 pub mod formats;
 mod ids;

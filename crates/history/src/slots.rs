@@ -53,6 +53,13 @@ impl Slots {
         }
     }
 
+    /// What is in the slot where a search for a hash begins: most often the id that is looked for, if it is there at
+    /// all. No branch depends on it, so that whoever touches many slots waits for none.
+    #[inline]
+    pub(crate) fn touch(&self, hash: u32) -> u32 {
+        if self.slots.is_empty() { 0 } else { self.slots[self.home(hash)].id }
+    }
+
     /// Adds an id that is not there.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u32, id: u32) {
@@ -74,11 +81,6 @@ impl Slots {
     fn resize(&mut self, len: usize) {
         let old = std::mem::replace(&mut self.slots, vec![FREE; len]);
         old.into_iter().filter(|slot| slot.id != FREE.id).for_each(|slot| self.place(slot));
-    }
-
-    fn clear(&mut self) {
-        self.slots.fill(FREE);
-        self.len = 0;
     }
 
     /// Removes an id that is there.
@@ -112,39 +114,38 @@ impl Slots {
 
 /// The first thing, by its place, that is the same as an earlier one.
 ///
-/// Faster than putting all of them into a table, because it stays in the caches: places are first distributed by hash
-/// into groups of some thousands, then each group is searched with a small table of its own.
+/// Faster than putting all of them into a table, because little is looked at twice: a bit for every hash, in a set of
+/// bits that fits the caches, tells the few things that share a bit with another; only these are compared.
 pub(crate) fn first_double(hashes: &[u32], same: impl Fn(u32, u32) -> bool) -> Option<u32> {
-    const GROUP_LEN: usize = 2048;
-    let bits = (hashes.len() / GROUP_LEN).next_power_of_two().trailing_zeros();
-    let group_of = |hash: u32| (u64::from(hash.wrapping_mul(0x9e37_79b1)) >> (32 - bits)) as usize;
-    // 1. Count the members of each group; where each group begins.
-    let mut starts = vec![0usize; (1 << bits) + 1];
-    hashes.iter().for_each(|&hash| starts[group_of(hash) + 1] += 1);
-    (1..starts.len()).for_each(|group| starts[group] += starts[group - 1]);
-    // 2. Distribute the places, in order.
-    let mut next = starts.clone();
-    let mut members = vec![FREE; hashes.len()];
-    for (id, &hash) in hashes.iter().enumerate() {
-        let place = &mut next[group_of(hash)];
-        members[*place] = Slot { hash, id: id as u32 };
-        *place += 1;
+    // 1. Bits that two hashes share: about one in sixteen things has such a bit.
+    let bits = (hashes.len().max(64) * BITS_A_HASH).next_power_of_two();
+    let place = |hash: u32| {
+        let bit = (u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (bits - 1);
+        (bit / 64, 1u64 << (bit % 64))
+    };
+    let (mut once, mut twice) = (vec![0u64; bits / 64], vec![0u64; bits / 64]);
+    for &hash in hashes {
+        let (word, bit) = place(hash);
+        twice[word] |= once[word] & bit;
+        once[word] |= bit;
     }
-    // 3. Search each group.
-    let mut first: Option<u32> = None;
+    // 2. Compare what shares a bit, in order.
+    let shares = |hash: u32| {
+        let (word, bit) = place(hash);
+        twice[word] & bit != 0
+    };
     let mut table = Slots::default();
-    for group in starts.windows(2) {
-        table.clear();
-        for slot in &members[group[0]..group[1]] {
-            if table.find(slot.hash, |other| same(other, slot.id)).is_some() {
-                first = Some(first.map_or(slot.id, |id| id.min(slot.id)));
-            } else {
-                table.insert(slot.hash, slot.id);
-            }
+    for (id, &hash) in hashes.iter().enumerate().filter(|(_, hash)| shares(**hash)) {
+        let id = id as u32;
+        if table.find(hash, |other| same(other, id)).is_some() {
+            return Some(id);
         }
+        table.insert(hash, id);
     }
-    first
+    None
 }
+
+const BITS_A_HASH: usize = 16;
 
 #[cfg(test)]
 mod tests {

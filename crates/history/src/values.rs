@@ -216,6 +216,17 @@ impl fmt::Display for ShowValue<'_> {
     }
 }
 
+/// The hash of a text value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextHash(u32);
+
+impl TextHash {
+    #[inline]
+    pub(crate) fn of(text: &str) -> Self {
+        Self(hash_value(ValueRef::Str(text)))
+    }
+}
+
 /// Interns values while a history is built.
 #[derive(Debug, Default)]
 pub(crate) struct ValueIndex {
@@ -279,6 +290,31 @@ impl ValueIndex {
         ValueId(id)
     }
 
+    /// Touches the memory that interning texts of these hashes will need: a slot of the table, the entry it names, the
+    /// text that stands for. Each is done for all texts before the next, in a loop so short that the look-ups overlap.
+    pub(crate) fn touch_texts(&self, hashes: impl Iterator<Item = TextHash> + Clone) {
+        let last = self.values.entries.len() - 1;
+        let entry =
+            |TextHash(hash): TextHash| self.values.entries[(self.table.touch(hash) as usize).min(last)];
+        let mut seen = hashes.clone().fold(0, |seen, TextHash(hash)| seen ^ self.table.touch(hash));
+        seen = hashes.clone().fold(seen, |seen, hash| seen ^ entry(hash).len);
+        let text = self.values.text.as_bytes();
+        if let Some(last) = text.len().checked_sub(1) {
+            // What stands for no text gives some other place, at no harm.
+            seen =
+                hashes.fold(seen, |seen, hash| seen ^ u32::from(text[(entry(hash).data as usize).min(last)]));
+        }
+        std::hint::black_box(seen);
+    }
+
+    /// The id of a text of which the hash is known.
+    pub(crate) fn hashed_text(&mut self, text: &str, TextHash(hash): TextHash) -> ValueId {
+        if self.is_behind {
+            self.catch_up();
+        }
+        self.intern_hashed(ValueRef::Str(text), hash)
+    }
+
     /// A number; one without a fraction is the integer it equals, so that `1` and `1.0` are one value.
     pub(crate) fn float(&mut self, value: f64) -> ValueId {
         // All bounds are exact in f64; the upper ones are excluded because i64::MAX and u64::MAX are not.
@@ -308,7 +344,11 @@ impl ValueIndex {
         if self.is_behind {
             self.catch_up();
         }
-        let hash = hash_value(value);
+        self.intern_hashed(value, hash_value(value))
+    }
+
+    #[inline]
+    fn intern_hashed(&mut self, value: ValueRef<'_>, hash: u32) -> ValueId {
         let values = &self.values;
         let at = |id: u32| values.decode(values.entries[id as usize]);
         if let Some(id) = self.table.find(hash, |id| same_value(at(id), value)) {

@@ -267,7 +267,12 @@ fn what_fuzzing_found() {
                 for lenient in [false, true] {
                     let options = ReadOptions { format, lenient, ..ReadOptions::default() };
                     match read_bytes("found", &bytes, &options) {
-                        Ok(loaded) => walk(&loaded.history),
+                        Ok(loaded) => {
+                            walk(&loaded.history);
+                            if let Some(again) = through(&loaded.history, loaded.format, &options) {
+                                assert_eq!(again.len(), loaded.history.len(), "{}", file.path().display());
+                            }
+                        }
                         Err(error) => assert!(!error.to_string().is_empty()),
                     }
                 }

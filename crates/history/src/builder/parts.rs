@@ -202,8 +202,7 @@ impl Builder {
             history.ops.push(PackedOp { a, ..*op });
         }
         let shift = |op: OpId| OpId::new(op.index() + ops_before);
-        history.at_op.extend(part.at_op.iter().map(|&op| shift(op)));
-        history.at_span.extend_from_slice(&part.at_span);
+        part.op_clocks.iter().for_each(|(op, span)| history.op_clocks.push(shift(op), span));
         history.op_extra.extend(part.op_extra.iter().map(|(op, text)| (shift(*op), text.clone())));
     }
 }

@@ -41,7 +41,7 @@
 //! | 10 | 2 × u32 | rows that came back: key, value |
 //! | 11 | u32 | keys that came back from predicate writes |
 //! | 12 | u32 | predicates, as words in prefix order |
-//! | 13, 14 | u32; 2 × i64 | operations with a clock, ascending; their clocks |
+//! | 13, 14 | u16; bytes | for every 16 operations, up to the last with a clock, which have one; their clocks |
 //! | 15, 16 | 2 × u32; text | operation and length of its unknown fields, ascending; a JSON object each |
 //! | 17, 18 | 4 × u32; text | transaction and lengths of `level`, `ctx`, unknown fields, `ffffffff` for none; these texts |
 //! | 20, 21 | name; text | keys |
@@ -66,6 +66,12 @@
 //! 7 update, 8 delete-where (a is a place in section 9). Flags: 1 locks for share, 2 for update, 4 from the end,
 //! 8 the end was reported. In section 9, `ffffffff` is an open bound, no predicate, or rows that are not known, and a
 //! count of `ffffffffffffffff` was not reported; start and length are a piece of 10, for predicate writes of 11.
+//!
+//! *Clocks of operations*: in section 13 the lowest bit stands for the first of the 16. In section 14, for each
+//! operation with a clock, two numbers in groups of 7 bits, the lowest group first, the top bit of a byte set if
+//! another follows: how much later it begins than the clock before it in the same 16 ended (the first: than 0; after
+//! one that took 2⁴⁸ or more: than that one began), doubled, or for a negative difference d as -2d - 1; and how long
+//! it took.
 //!
 //! *Predicates*: 0 and n, all of the n that follow; 1 and n, any of them; 2, not the next; 3 to 8 (`=`, `!=`, `<`, `<=`,
 //! `>`, `>=`), column, value.
@@ -101,8 +107,8 @@ mod section {
     pub(super) const ROWS: u32 = 10;
     pub(super) const KEY_LISTS: u32 = 11;
     pub(super) const PREDICATES: u32 = 12;
-    pub(super) const AT_OP: u32 = 13;
-    pub(super) const AT_SPAN: u32 = 14;
+    pub(super) const CLOCK_MASKS: u32 = 13;
+    pub(super) const CLOCKS: u32 = 14;
     pub(super) const OP_EXTRA: u32 = 15;
     pub(super) const OP_EXTRA_TEXT: u32 = 16;
     pub(super) const TXN_EXTRA: u32 = 17;
@@ -133,8 +139,8 @@ mod section {
         ROWS,
         KEY_LISTS,
         PREDICATES,
-        AT_OP,
-        AT_SPAN,
+        CLOCK_MASKS,
+        CLOCKS,
         OP_EXTRA,
         OP_EXTRA_TEXT,
         TXN_EXTRA,

@@ -10,6 +10,7 @@
 
 mod predicate;
 mod read;
+mod value;
 mod write;
 
 pub use read::{detect, read};

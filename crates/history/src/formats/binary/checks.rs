@@ -9,6 +9,7 @@ use super::predicates;
 use super::section;
 use super::sections::{Place, Sections, damaged};
 use crate::builder::Indexed;
+use crate::clocks::OpClocks;
 use crate::model::{Compound, Header, NO_ID, NO_SPAN, PackedOp, TxnExtra, flag, kind};
 use crate::names::{NameEntry, NameIndex};
 use crate::values::{ValueEntry, ValueIndex, tag};
@@ -346,18 +347,11 @@ fn check_timestamps(place: &Place, spans: &[Span], logical: &[[u32; 2]]) -> Resu
 // ---- rare fields ----
 
 fn extras(sections: &Sections<'_>, history: &mut History) -> Result<(), Fault> {
-    let at_op: Vec<OpId> = sections.column(section::AT_OP)?;
-    let at_span: Vec<Span> = sections.column(section::AT_SPAN)?;
-    let place = sections.place(section::AT_OP);
-    if at_op.len() != at_span.len() {
-        return Err(place.fault(0, "clocks of operations are missing"));
-    }
-    ascending(&place, at_op.iter().map(|op| op.0), history.ops.len())?;
-    if let Some(index) = at_span.iter().position(|span| span.begin > span.end) {
-        return Err(sections.place(section::AT_SPAN).fault(index, "the operation begins after its end"));
-    }
-    history.at_op = at_op;
-    history.at_span = at_span;
+    let masks: Vec<u16> = sections.column(section::CLOCK_MASKS)?;
+    let clocks = sections.column(section::CLOCKS)?;
+    history.op_clocks = OpClocks::from_parts(&masks, clocks, history.ops.len()).map_err(|place| {
+        sections.place(section::CLOCKS).fault(place, "the clock of an operation is none, or runs backwards")
+    })?;
 
     let lens: Vec<[u32; 2]> = sections.column(section::OP_EXTRA)?;
     ascending(&sections.place(section::OP_EXTRA), lens.iter().map(|[op, _]| *op), history.ops.len())?;

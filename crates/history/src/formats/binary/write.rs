@@ -76,6 +76,7 @@ struct Rare {
     txn_extra: Vec<[u32; 4]>,
     txn_extra_text: String,
     predicates: Vec<u32>,
+    clock_masks: Vec<u16>,
 }
 
 impl Rare {
@@ -86,6 +87,7 @@ impl Rare {
             txn_extra: Vec::new(),
             txn_extra_text: String::new(),
             predicates: Vec::new(),
+            clock_masks: history.op_clocks.masks(),
         };
         for (op, text) in &history.op_extra {
             rare.op_extra.push([op.0, text.len() as u32]);
@@ -121,8 +123,8 @@ fn sections<'a>(history: &'a History, rare: &'a Rare) -> Vec<Section<'a>> {
     column(out, section::ROWS, &history.rows);
     column(out, section::KEY_LISTS, &history.key_lists);
     column(out, section::PREDICATES, &rare.predicates);
-    column(out, section::AT_OP, &history.at_op);
-    column(out, section::AT_SPAN, &history.at_span);
+    column(out, section::CLOCK_MASKS, &rare.clock_masks);
+    column(out, section::CLOCKS, history.op_clocks.bytes());
     column(out, section::OP_EXTRA, &rare.op_extra);
     column(out, section::OP_EXTRA_TEXT, rare.op_extra_text.as_bytes());
     column(out, section::TXN_EXTRA, &rare.txn_extra);

@@ -99,8 +99,7 @@ fn merged(history: &History) -> Vec<Event> {
     let mut queues: Vec<std::vec::IntoIter<Event>> = Vec::new();
     for session in history.sessions().ids() {
         let transactions = history.of_session(session).iter().map(|&txn| history.transaction(txn));
-        let events: Vec<Event> = transactions.flat_map(events_of).collect();
-        queues.push(events.into_iter());
+        queues.push(in_pairs(transactions.flat_map(events_of)).into_iter());
     }
     let mut merged = Vec::new();
     let mut heap = BinaryHeap::new();
@@ -114,6 +113,22 @@ fn merged(history: &History) -> Vec<Event> {
         heap.extend(rank(&queues[place], place));
     }
     merged
+}
+
+/// The events of a session. An invocation that never completed ends where a completion without an invocation follows,
+/// which would otherwise be taken for its own.
+fn in_pairs(events: impl Iterator<Item = Event>) -> Vec<Event> {
+    let mut pairs: Vec<Event> = Vec::new();
+    for event in events {
+        match pairs.last() {
+            Some(&open) if open.is_invoke && !event.is_invoke && open.txn != event.txn => {
+                pairs.push(Event { is_invoke: false, time: Some(i64::MAX), ..open });
+            }
+            _ => {}
+        }
+        pairs.push(event);
+    }
+    pairs
 }
 
 fn events_of(txn: Transaction<'_>) -> impl Iterator<Item = Event> + use<> {

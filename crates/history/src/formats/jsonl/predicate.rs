@@ -5,7 +5,8 @@
 
 use super::super::json::{Cursor, DEPTH_MAX, Kind, push_string};
 use super::super::{Fault, Format, WriteError};
-use super::read::{Scratch, twice, value};
+use super::read::{Scratch, twice};
+use super::value::value;
 use super::write::push_value;
 use crate::{Builder, ColumnId, Comparison, History, NameRef, Predicate, ValueId, ValueRef};
 

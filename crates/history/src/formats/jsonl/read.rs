@@ -1,12 +1,16 @@
 //! Lines into transactions.
 
-use super::super::json::{self, Cursor, DEPTH_MAX, Kind, Number};
+use super::super::json::{self, Cursor, Kind, Number};
 use super::super::{Fault, Likeness, Probe, Warnings};
 use super::predicate;
+use super::value::value;
 use crate::builder::canonical_integer;
+use crate::values::TextHash;
 use crate::{
-    Builder, Cell, KeyId, Lock, NameRef, Predicate, Range, Row, SessionId, Span, Status, Timestamp, ValueId,
+    Builder, Cell, KeyId, Lock, NameRef, OpId, Predicate, Range, Row, SessionId, Span, Status, Timestamp,
+    ValueId,
 };
+use std::borrow::Cow;
 
 /// Recognises the format: a first line that is an object with `session` and `ops`, or with `history`.
 pub fn detect(probe: &Probe<'_>) -> Likeness {
@@ -65,7 +69,9 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
 fn explain_end(fault: &mut Fault, line: &[u8], is_ended: bool) {
     let at_end = fault.offset as usize >= line.trim_ascii_end().len();
     let in_string = fault.problem == json::STRING_WITHOUT_END;
-    if !is_ended && (at_end || in_string) {
+    let rest = usize::try_from(fault.offset).ok().and_then(|at| line.get(at..)).unwrap_or(&[]);
+    let in_word = [&b"null"[..], b"true", b"false"].iter().any(|word| word.starts_with(rest));
+    if !is_ended && (at_end || in_string || in_word) {
         fault.expected.push_str(" (the file ends in the middle of this line: was it cut off?)");
     } else if at_end {
         fault.expected.push_str(" (one transaction a line: it cannot go on in the next)");
@@ -103,11 +109,22 @@ pub(super) struct Scratch {
     rows: Vec<Row>,
     keys: Vec<KeyId>,
     /// Elements of the lists that are open, innermost last.
-    elements: Vec<ValueId>,
-    cells: Vec<Cell>,
+    pub(super) elements: Vec<ValueId>,
+    pub(super) cells: Vec<Cell>,
+    /// Values of the open transaction that are texts and not interned yet.
+    texts: Vec<LateText>,
     /// Unknown fields of the operation, and of the transaction or header, as the inside of a JSON object.
     op_extra: String,
     extra: String,
+}
+
+/// A text of the line that an operation's value will be.
+#[derive(Clone, Copy)]
+struct LateText {
+    op: OpId,
+    start: usize,
+    end: usize,
+    hash: TextHash,
 }
 
 /// Which fields of an object have been seen: one bit each, so that a second one is refused.
@@ -470,12 +487,29 @@ impl OpKind {
 
 fn operations(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scratch) -> Result<(), Fault> {
     cursor.take(b'[', "the list of operations")?;
+    scratch.texts.clear();
     let mut first = true;
     while cursor.more(first, b']')? {
         first = false;
         operation(cursor, builder, scratch)?;
+        if scratch.texts.len() == TEXTS_MAX {
+            settle_texts(cursor, builder, scratch);
+        }
     }
+    settle_texts(cursor, builder, scratch);
     Ok(())
+}
+
+/// How many texts wait at most: enough that their look-ups overlap, few enough that what they bring into the cache is
+/// still there.
+const TEXTS_MAX: usize = 32;
+
+fn settle_texts(cursor: &Cursor<'_>, builder: &mut Builder, scratch: &mut Scratch) {
+    if !scratch.texts.is_empty() {
+        let text = |late: &LateText| (late.op, cursor.raw(late.start, late.end), late.hash);
+        builder.settle_texts(scratch.texts.iter().map(text));
+        scratch.texts.clear();
+    }
 }
 
 #[inline]
@@ -549,6 +583,7 @@ fn on_one_key(
     let mut seen = Seen(u32::from(op_is_taken) << OP);
     let mut found_key = KeyId::default();
     let mut found = ValueId::UNKNOWN;
+    let mut late = None;
     let mut lock = Lock::None;
     let mut clocked = None;
     let mut first = !op_is_taken;
@@ -563,7 +598,17 @@ fn on_one_key(
             }
             "value" if kind != OpKind::Delete => {
                 seen.add(VALUE, at, &name)?;
-                found = value(cursor, builder, scratch, 0)?;
+                if cursor.peek()? == Kind::String {
+                    match cursor.string()? {
+                        Cow::Borrowed(text) => {
+                            let end = cursor.offset() - 1;
+                            late = Some((end - text.len(), end, TextHash::of(text)));
+                        }
+                        Cow::Owned(text) => found = builder.text(&text),
+                    }
+                } else {
+                    found = value(cursor, builder, scratch, 0)?;
+                }
             }
             "op" => {
                 seen.add(OP, at, &name)?;
@@ -586,12 +631,13 @@ fn on_one_key(
     if !seen.has(VALUE) && matches!(kind, OpKind::Write | OpKind::Append) {
         return Err(missing(start, "the operation", "value", "\"value\": what was written"));
     }
-    match kind {
+    let op = match kind {
         OpKind::Write => builder.write(found_key, found),
         OpKind::Append => builder.append(found_key, found),
         OpKind::Delete => builder.delete(found_key),
         _ => builder.read(found_key, found, lock),
     };
+    scratch.texts.extend(late.map(|(start, end, hash)| LateText { op, start, end, hash }));
     Ok(clocked)
 }
 
@@ -775,83 +821,6 @@ fn rows(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scratch) -
         scratch.rows.push(Row { key, value });
     }
     Ok(())
-}
-
-/// A value: a scalar, a list or a flat object.
-#[inline]
-pub(super) fn value(
-    cursor: &mut Cursor<'_>,
-    builder: &mut Builder,
-    scratch: &mut Scratch,
-    depth: usize,
-) -> Result<ValueId, Fault> {
-    match cursor.peek()? {
-        Kind::Number => Ok(match cursor.number()? {
-            Number::Int(value) => builder.int(value),
-            Number::UInt(value) => builder.uint(value),
-            Number::Float(value) => builder.float(value),
-        }),
-        Kind::String => {
-            let text = cursor.string()?;
-            Ok(builder.text(&text))
-        }
-        Kind::Null => cursor.null().map(|()| ValueId::ABSENT),
-        Kind::Bool => {
-            let value = cursor.boolean()?;
-            Ok(builder.boolean(value))
-        }
-        Kind::List => list(cursor, builder, scratch, depth),
-        Kind::Object => row(cursor, builder, scratch),
-    }
-}
-
-fn list(
-    cursor: &mut Cursor<'_>,
-    builder: &mut Builder,
-    scratch: &mut Scratch,
-    depth: usize,
-) -> Result<ValueId, Fault> {
-    if depth == DEPTH_MAX {
-        return Err(cursor.too_deep());
-    }
-    cursor.take(b'[', "a list")?;
-    let base = scratch.elements.len();
-    let mut first = true;
-    let mut walk = || -> Result<ValueId, Fault> {
-        while cursor.more(first, b']')? {
-            first = false;
-            let element = value(cursor, builder, scratch, depth + 1)?;
-            scratch.elements.push(element);
-        }
-        Ok(builder.list(&scratch.elements[base..]))
-    };
-    let result = walk();
-    scratch.elements.truncate(base);
-    result
-}
-
-fn row(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scratch) -> Result<ValueId, Fault> {
-    let start = cursor.here();
-    cursor.take(b'{', "a row, an object of columns")?;
-    scratch.cells.clear();
-    while cursor.more(scratch.cells.is_empty(), b'}')? {
-        let column = builder.column(&cursor.field()?);
-        if let kind @ (Kind::List | Kind::Object) = cursor.peek()? {
-            return Err(Fault::new(
-                cursor.here(),
-                format!("a column's value cannot be {}", kind.name()),
-                "a flat row: a scalar in every column",
-            ));
-        }
-        let value = value(cursor, builder, scratch, 0)?;
-        scratch.cells.push(Cell { column, value });
-    }
-    let given = scratch.cells.len();
-    let row = builder.row(&mut scratch.cells);
-    if scratch.cells.len() != given {
-        return Err(Fault::new(start, "the row has a column twice", "each column once"));
-    }
-    Ok(row)
 }
 
 /// Whether a name in `initial` could be an integer key.
