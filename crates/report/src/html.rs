@@ -90,10 +90,10 @@ fn summary(told: &Told) -> Markup {
             tbody {
                 @for (index, finding) in told.findings.iter().enumerate() {
                     tr {
-                        td { (finding.file) }
-                        td { (finding.level) }
+                        td.file { (finding.file) }
+                        td.level { (finding.level) }
                         td { span.badge.(finding.verdict) { (finding.verdict) } }
-                        td {
+                        td.why {
                             @if let Some(anomaly) = &finding.anomaly {
                                 a href={ "#violation-" (index) } { (anomaly) }
                             } @else if let Some(reason) = &finding.reason {
@@ -210,8 +210,9 @@ const PAGE_STYLE: &str = "\
 font:16px/1.5 system-ui,sans-serif}h1{font-size:1.5rem;margin:0 0 .5rem;overflow-wrap:anywhere}\
 h2{margin:2.5rem 0 .5rem;font-size:1.25rem}h3{margin:1.5rem 0 .5rem;font-size:1rem;color:var(--faint)}\
 table{border-collapse:collapse;width:100%;margin-top:1rem}th,td{text-align:left;padding:.35rem .6rem;\
-border-bottom:1px solid var(--line);overflow-wrap:anywhere}th{color:var(--faint);font-weight:600}\
-.number{text-align:right;white-space:nowrap}.badge{font-weight:700;white-space:nowrap}\
+border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--faint);font-weight:600}\
+.file{min-width:12rem}.file,.why{overflow-wrap:anywhere}.level{white-space:nowrap}\
+.number{text-align:right;white-space:nowrap}.badge{font-weight:700;white-space:nowrap}.counts .badge{margin-right:1rem}\
 .badge.accepted{color:var(--good)}.badge.violated,.badge.trouble{color:var(--bad)}.badge.undecided{color:var(--open)}\
 a{color:var(--wr)}code,pre,.txn,.steps{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\
 code{overflow-wrap:anywhere}.steps{font-size:.875rem;line-height:1.7}.steps .steps{padding-left:1.5rem}\
@@ -223,7 +224,7 @@ code{overflow-wrap:anywhere}.steps{font-size:.875rem;line-height:1.7}.steps .ste
 .txn{background:var(--card);border:1.5px solid var(--line);border-radius:7px;padding:.4rem .6rem}\
 .txn.aborted,.txn.unknown{border-style:dashed}.txn .name{font-weight:700}.txn .clock,.txn .more,.ctx{color:var(--faint);\
 font-weight:400}.txn ol{list-style:none;margin:0;padding:0}.txn li{padding:0 .2rem;border-radius:3px;white-space:nowrap}\
-.ctx{max-width:24rem;overflow-wrap:anywhere}.trouble{white-space:pre-wrap;background:var(--card);padding:.8rem;\
+.ctx{max-width:24rem;overflow-wrap:anywhere}pre.trouble{white-space:pre-wrap;background:var(--card);padding:.8rem;\
 border-radius:7px}footer{margin-top:3rem;color:var(--faint);font-size:.875rem}\
 .on,.steps>li[tabindex]:hover,.steps>li[tabindex]:focus{background:var(--glow);outline:none}\
 .steps>li[tabindex]:focus-visible{outline:2px solid var(--wr)}\
