@@ -4,7 +4,8 @@
 //! A row is a key. A number that an application adds to (an order counter, a balance, a count of bids) is
 //! read and written with what was read; every other write has a new value. Rows that an application inserts
 //! get keys of their session's own, so that a plan needs no answers to name them: an order's key does not
-//! come from its district's counter, though the counter is read and raised as ever.
+//! come from its district's counter, though the counter is read and raised as ever. Keys next to each other
+//! are read one by one, as key-value stores have it, or scanned if `range-max` allows that many.
 //!
 //! Sources: TPC-C, revision 5.11, clauses 1.2 and 2.4 to 2.8, with a tenth of its customers and a hundredth
 //! of its items; the mixes of C-Twitter and RUBiS after Cobra (OSDI 2020, §6); Retwis as TAPIR measures it
@@ -119,10 +120,6 @@ fn read(key: Key) -> Step {
     Step::Read { key, lock: Lock::None }
 }
 
-fn scan(from: Key, len: u32) -> Step {
-    Step::Scan { from: Some(from), to: Some(Key(from.0 + len)) }
-}
-
 impl SessionPlan {
     /// Keys of its own for this many new rows, next to each other.
     fn new_rows(&mut self, len: u32) -> Key {
@@ -138,6 +135,16 @@ impl SessionPlan {
         memory.used += len;
         // Plans that would need more keys than there are write the last ones again.
         Key(key.min(u64::from(LIST_KEYS_MAX - PIECE)) as u32)
+    }
+
+    /// Reads all of some keys: by a scan, unless it is longer than the settings allow, else one by one.
+    fn read_range(&self, steps: &mut Vec<Step>, from: Key, len: u32) {
+        let to = Key(from.0 + len);
+        if len <= self.settings.range_max {
+            steps.push(Step::Scan { from: Some(from), to: Some(to) });
+        } else {
+            steps.extend((from.0..to.0).map(|key| read(Key(key))));
+        }
     }
 
     /// A read of a number, and a write of so much more.
@@ -198,7 +205,7 @@ impl SessionPlan {
         let number = self.uneven(127, CUSTOMERS);
         if self.percent() < 60 {
             let first = number - number % NAMESAKES;
-            steps.push(scan(Warehouse(warehouse).customer(district, first), NAMESAKES));
+            self.read_range(steps, Warehouse(warehouse).customer(district, first), NAMESAKES);
             return Warehouse(warehouse).customer(district, first + NAMESAKES / 2);
         }
         Warehouse(warehouse).customer(district, number)
@@ -247,7 +254,8 @@ impl SessionPlan {
 
     fn order_status(&mut self, steps: &mut Vec<Step>) {
         let Some(order) = self.memory.orders.back().copied() else { return self.new_order(steps) };
-        steps.extend([read(order.customer), read(order.row), scan(order.line(0), order.lines)]);
+        steps.extend([read(order.customer), read(order.row)]);
+        self.read_range(steps, order.line(0), order.lines);
     }
 
     /// Delivers the session's oldest orders, one for each of up to ten districts.
@@ -259,7 +267,8 @@ impl SessionPlan {
             let Some(order) = self.memory.orders.pop_front() else { return };
             steps.extend([read(order.mark()), Step::Delete { key: order.mark() }, read(order.row)]);
             let carrier = self.put(order.row);
-            steps.extend([carrier, scan(order.line(0), order.lines)]);
+            steps.push(carrier);
+            self.read_range(steps, order.line(0), order.lines);
             let amount = self.random.between(100, 500_000) as i64;
             self.add(steps, order.customer, amount);
         }
@@ -271,7 +280,7 @@ impl SessionPlan {
         steps.push(read(Warehouse(order.warehouse).next_order(order.district)));
         let last: Vec<Order> = self.memory.orders.iter().rev().take(4).copied().collect();
         for order in last {
-            steps.push(scan(order.line(0), order.lines));
+            self.read_range(steps, order.line(0), order.lines);
             let item = self.uneven(255, ITEMS);
             steps.push(read(Warehouse(order.warehouse).stock(item)));
         }
@@ -292,10 +301,11 @@ impl SessionPlan {
         match self.percent() {
             0..30 => steps.extend([read(row(0)), read(row(1)), read(row(2)), read(row(4))]),
             30..45 => steps.extend([read(row(4)), read(row(5))]),
-            45..65 => steps.push(scan(row(0), PER_MEMBER)),
+            45..65 => self.read_range(steps, row(0), PER_MEMBER),
             65..70 => {
                 let other = self.member();
-                steps.extend([read(row(4)), read(row(5)), scan(Key(other * PER_MEMBER), 4)]);
+                steps.extend([read(row(4)), read(row(5))]);
+                self.read_range(steps, Key(other * PER_MEMBER), 4);
             }
             70..82 => {
                 steps.extend([read(row(0)), read(row(2))]);
@@ -355,7 +365,7 @@ impl SessionPlan {
                 self.add(steps, row(other, 3), 1);
             }
             30..75 => {
-                steps.push(scan(row(me, PER_MEMBER - FOLLOWED), FOLLOWED));
+                self.read_range(steps, row(me, PER_MEMBER - FOLLOWED), FOLLOWED);
                 for _ in 0..self.settings.ops {
                     let other = self.member();
                     steps.push(read(row(other, 1)));
@@ -406,7 +416,7 @@ impl SessionPlan {
         let pairs = self.settings.keys.div_ceil(2);
         let pair = (self.key().0 / 2).min(pairs - 1);
         let (mut x, mut y) = (Key(2 * pair), Key(2 * pair + 1));
-        let pair_range = scan(x, 2);
+        let first = x;
         if self.random.chance(0.5) {
             std::mem::swap(&mut x, &mut y);
         }
@@ -445,9 +455,10 @@ impl SessionPlan {
             8 => steps.extend([read(x), read(y), read(x)]),
             // Phantoms.
             _ => {
-                let part =
-                    [pair_range, if self.random.chance(0.5) { Step::Delete { key: x } } else { self.put(y) }];
-                steps.extend(part);
+                self.read_range(steps, first, 2);
+                let deletes = self.random.chance(0.5);
+                let step = if deletes { Step::Delete { key: x } } else { self.put(y) };
+                steps.push(step);
             }
         }
     }

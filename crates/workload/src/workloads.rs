@@ -285,12 +285,13 @@ impl Workload {
             }
             Self::Duplicates => Settings { keys: 5000, duplicate_keys: 0.5, values_theta: 0.5, ..usual },
             Self::Bank => Settings { keys: 10, populated: 1.0, ..usual },
-            Self::Tpcc => Settings { keys: tpcc_keys(1), ops: 10, populated: 1.0, ..usual },
-            Self::Rubis => Settings { populated: 1.0, ..usual },
+            Self::Tpcc => Settings { keys: tpcc_keys(1), ops: 10, populated: 1.0, range_max: 1, ..usual },
+            Self::Rubis => Settings { populated: 1.0, range_max: 1, ..usual },
             Self::Twitter | Self::Retwis => {
-                Settings { populated: 1.0, distribution: Distribution::Zipf { theta: 0.6 }, ..usual }
+                let distribution = Distribution::Zipf { theta: 0.6 };
+                Settings { populated: 1.0, range_max: 1, distribution, ..usual }
             }
-            Self::Anomalies => Settings { keys: 16, ..usual },
+            Self::Anomalies => Settings { keys: 16, range_max: 1, ..usual },
         }
     }
 
