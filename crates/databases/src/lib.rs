@@ -32,6 +32,7 @@ mod fjall;
 mod intern;
 mod isolation;
 mod line;
+mod line_file;
 mod mariadb;
 mod matrix;
 mod postgres;

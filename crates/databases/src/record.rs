@@ -6,7 +6,8 @@
 //! transactions in flight, and lines of a session stand in session order (boomslang.txt §4.1).
 //!
 //! Cost: one clock reading before and one after each call, one line formatted a transaction.
-//! A write that fails (a full disk) cuts the file back to its last whole line and stops the recording.
+//! A full disk stops the recording; the transactions in flight still get their lines, from space that was
+//! set aside at the beginning. Without them the history would hold reads of what nobody in it wrote.
 //!
 //! ```
 //! use databases::{Recorder, Request, Response, Header};
@@ -26,12 +27,12 @@
 use crate::driver::{Database, Stamp};
 use crate::intern::Interner;
 use crate::line;
+use crate::line_file::{LineFile, Written};
 use crate::request::{Request, Response, Value};
 use crate::run::RunError;
 use history::{BuildError, History, Id, Name, Span, Status};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -97,8 +98,15 @@ impl Default for Detail {
 /// Why recording stopped.
 #[derive(Debug)]
 pub enum RecordError {
-    /// The file could not be written. What stood there before is whole.
+    /// The file could not be written. What stood there before is whole, but something is missing.
     File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is no more space. Everything up to here was written.
+    Full {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -111,9 +119,12 @@ pub enum RecordError {
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File { path, error } => write!(
+            Self::File { path, error } => {
+                write!(f, "cannot record to {}: {error}; what was recorded before is whole", path.display())
+            }
+            Self::Full { path, error } => write!(
                 f,
-                "cannot record to {}: {error}; the transactions recorded before are whole and can be checked",
+                "the run stopped, for nothing more can be recorded to {}: {error}; what was recorded is whole",
                 path.display()
             ),
             Self::History(error) => write!(f, "the recorded history is impossible: {error}"),
@@ -141,6 +152,7 @@ pub struct Recorder {
 struct Shared {
     start: Instant,
     detail: Detail,
+    is_off: bool,
     sink: Mutex<Sink>,
 }
 
@@ -150,6 +162,8 @@ struct Sink {
     listener: Option<Listener>,
     /// Outcome and stamp of every transaction, in the order of the file, if they are kept.
     stamps: Option<Vec<(Status, Option<Stamp>)>>,
+    /// Transactions that ended and could not be written down.
+    lost: u64,
 }
 
 /// Where a recorder keeps what it is told.
@@ -177,9 +191,18 @@ impl Recorder {
         };
         let memory = sinks.memory.then(|| Interner::new(header));
         let stamps = sinks.stamps.then(Vec::new);
-        let sink = Sink { file, memory, listener: sinks.listener, stamps };
-        let shared = Shared { start: Instant::now(), detail: sinks.detail, sink: Mutex::new(sink) };
+        let sink = Sink { file, memory, listener: sinks.listener, stamps, lost: 0 };
+        let shared =
+            Shared { start: Instant::now(), detail: sinks.detail, is_off: false, sink: Mutex::new(sink) };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Records nothing, and reads no clock: for measuring what recording costs.
+    pub fn off() -> Self {
+        let sink = Sink { file: None, memory: None, listener: None, stamps: None, lost: 0 };
+        let detail = Detail { statements: false, operation_clocks: false };
+        let shared = Shared { start: Instant::now(), detail, is_off: true, sink: Mutex::new(sink) };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Records in memory only.
@@ -196,6 +219,12 @@ impl Recorder {
     /// A tracer for one session.
     pub fn tracer(&self, session: Name) -> Tracer {
         Tracer { shared: Arc::clone(&self.shared), session, open: None }
+    }
+
+    /// How many transactions ended and could not be written down. If there are any, others may have read
+    /// what they wrote, and a check of the file would blame the database.
+    pub fn lost(&self) -> u64 {
+        self.shared.sink().lost
     }
 
     /// The history recorded so far; empty if nothing was kept in memory.
@@ -275,6 +304,9 @@ impl Tracer {
 
     /// Call before sending an operation.
     pub fn call(&mut self, request: Request) {
+        if self.shared.is_off {
+            return;
+        }
         let now = self.shared.now();
         let op = OpRecord { request, response: None, at: Span { begin: now, end: now }, statement: None };
         self.open().ops.push(op);
@@ -282,6 +314,9 @@ impl Tracer {
 
     /// Call when its answer is there.
     pub fn answer(&mut self, response: Response) {
+        if self.shared.is_off {
+            return;
+        }
         self.answered();
         if let Some(op) = self.open().ops.last_mut() {
             op.response = Some(response);
@@ -343,12 +378,17 @@ impl Tracer {
     pub fn write(&mut self, status: Status) -> Result<(), RecordError> {
         let Some(mut record) = self.open.take() else { return Ok(()) };
         record.status = status;
+        if self.shared.is_off {
+            return Ok(());
+        }
         let detail = self.shared.detail;
         let text = line::transaction(&record, detail);
         let mut sink = self.shared.sink();
-        if let Some(file) = &mut sink.file {
-            file.write(&text)?;
+        let written = sink.file.as_mut().map_or(Ok(Written::Fine), |file| file.write(&text));
+        if written.is_err() {
+            sink.lost += 1;
         }
+        let written = written?;
         if let Some(memory) = &mut sink.memory {
             memory.add(&record, detail)?;
         }
@@ -358,7 +398,10 @@ impl Tracer {
         if let Some(stamps) = &mut sink.stamps {
             stamps.push((status, record.stamp.take()));
         }
-        Ok(())
+        match (written, &sink.file) {
+            (Written::Last(error), Some(file)) => Err(file.full(error)),
+            _ => Ok(()),
+        }
     }
 
     fn open(&mut self) -> &mut TxnRecord {
@@ -366,60 +409,5 @@ impl Tracer {
             self.begin();
         }
         self.open.as_mut().expect("begin() has just opened a transaction")
-    }
-}
-
-/// A file that only ever holds whole lines.
-struct LineFile {
-    path: PathBuf,
-    file: File,
-    /// Bytes of whole lines; everything behind is cut off after a failed write.
-    whole: u64,
-}
-
-impl LineFile {
-    fn create(path: PathBuf, first: &str) -> Result<Self, RecordError> {
-        let file = match File::create(&path) {
-            Ok(file) => file,
-            Err(error) => return Err(RecordError::File { path, error }),
-        };
-        let mut this = Self { path, file, whole: 0 };
-        this.write(first)?;
-        Ok(this)
-    }
-
-    fn write(&mut self, line: &str) -> Result<(), RecordError> {
-        match self.file.write_all(line.as_bytes()) {
-            Ok(()) => {
-                self.whole += line.len() as u64;
-                Ok(())
-            }
-            Err(error) => {
-                // If even this fails the reader still refuses only the last, broken line.
-                let _ = self.file.set_len(self.whole);
-                Err(RecordError::File { path: self.path.clone(), error })
-            }
-        }
-    }
-
-    /// Writes the file anew, with timestamps in its transactions' lines, and puts it in the old one's place.
-    fn insert_timestamps(self, times: &[Option<(i64, i64)>]) -> Result<(), RecordError> {
-        let failed = |error| RecordError::File { path: self.path.clone(), error };
-        let new_path = self.path.with_extension("timestamped");
-        let old = io::BufReader::new(File::open(&self.path).map_err(failed)?);
-        let mut new = io::BufWriter::new(File::create(&new_path).map_err(failed)?);
-        for (index, line) in old.lines().enumerate() {
-            let line = line.map_err(failed)?;
-            let time = index.checked_sub(1).and_then(|txn| times.get(txn).copied().flatten());
-            match (time, line.strip_prefix('{')) {
-                (Some((start, commit)), Some(rest)) => {
-                    writeln!(new, "{{\"db\":{{\"start\":{start},\"commit\":{commit}}},{rest}")
-                }
-                _ => writeln!(new, "{line}"),
-            }
-            .map_err(failed)?;
-        }
-        new.flush().map_err(failed)?;
-        std::fs::rename(&new_path, &self.path).map_err(failed)
     }
 }
