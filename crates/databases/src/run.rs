@@ -77,6 +77,9 @@ pub struct RunOptions {
     /// One transaction in four waits before each of its operations, at random up to this long: it stays
     /// open while others begin and commit.
     pub pause: Duration,
+    /// How many transactions a session may be ahead of the slowest; `None`: as far as it gets. Workloads
+    /// that move from keys to keys as they go on meet only if sessions stay together.
+    pub lead_max: Option<u64>,
     /// Disturbances, each at its time after the start.
     pub faults: Vec<(Duration, Fault)>,
     /// How long to try to connect again after a connection was lost.
@@ -94,6 +97,7 @@ impl Default for RunOptions {
             isolation: None,
             think: Duration::ZERO,
             pause: Duration::ZERO,
+            lead_max: None,
             faults: Vec::new(),
             reconnect: Duration::from_secs(30),
             progress: Arc::default(),
@@ -219,6 +223,7 @@ pub fn run(
         );
         return Err(Failure::mistake(message).into());
     }
+    let pace = Pace::new(options);
     let inflicted = thread::scope(|scope| {
         let workers: Vec<_> = (0..options.sessions)
             .map(|session| {
@@ -228,6 +233,7 @@ pub fn run(
                     isolation,
                     options,
                     clock: &clock,
+                    place: pace.join(session),
                     left: options.transactions.map(|all| share(all, options.sessions, session)),
                     tracer: recorder.tracer(Name::Int(session as i64 + 1)),
                     random: Random::new(session as u64),
@@ -314,6 +320,55 @@ impl Clock {
     }
 }
 
+/// Keeps sessions together: how many transactions each has done.
+struct Pace {
+    lead_max: Option<u64>,
+    done: Vec<AtomicU64>,
+}
+
+impl Pace {
+    fn new(options: &RunOptions) -> Self {
+        let done = (0..options.sessions).map(|_| AtomicU64::new(0)).collect();
+        Self { lead_max: options.lead_max, done }
+    }
+
+    fn join(&self, session: usize) -> Place<'_> {
+        Place { pace: self, session, done: 0 }
+    }
+
+    fn slowest(&self) -> u64 {
+        self.done.iter().map(|done| done.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX)
+    }
+}
+
+/// One session's place among the others. Whoever leaves is waited for no longer.
+struct Place<'a> {
+    pace: &'a Pace,
+    session: usize,
+    done: u64,
+}
+
+impl Place<'_> {
+    /// Waits until the slowest session is near enough.
+    fn wait(&self, stopped: impl Fn() -> bool) {
+        let Some(lead_max) = self.pace.lead_max else { return };
+        while self.done > self.pace.slowest().saturating_add(lead_max) && !stopped() {
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    fn advance(&mut self) {
+        self.done += 1;
+        self.pace.done[self.session].store(self.done, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.pace.done[self.session].store(u64::MAX, Ordering::Relaxed);
+    }
+}
+
 /// One session's thread.
 struct Worker<'a> {
     database: &'a dyn Database,
@@ -321,6 +376,7 @@ struct Worker<'a> {
     isolation: Isolation,
     options: &'a RunOptions,
     clock: &'a Clock,
+    place: Place<'a>,
     left: Option<u64>,
     tracer: Tracer,
     random: Random,
@@ -339,6 +395,7 @@ impl Worker<'_> {
     fn work(mut self, mut client: Box<dyn Client + '_>) -> Result<(), RunError> {
         let mut session = self.database.connect(self.schema)?;
         while self.goes_on() && client.next_transaction() {
+            self.place.wait(|| self.options.progress.stopped());
             let ending = self.transaction(&mut *session, &mut *client);
             let operations = self.tracer.operations();
             self.tracer.write(ending.status)?;
@@ -352,6 +409,7 @@ impl Worker<'_> {
             if !self.options.think.is_zero() {
                 thread::sleep(self.options.think);
             }
+            self.place.advance();
         }
         Ok(())
     }

@@ -139,6 +139,7 @@ pub(crate) fn live(
         isolation: Some(isolation),
         think: session.load.think,
         pause: session.load.pause,
+        lead_max: session.load.lead,
         faults: session.load.fault.clone(),
         ..RunOptions::default()
     };
@@ -152,6 +153,11 @@ pub(crate) fn live(
         Err(error) if options.progress.counts() == Counts::default() => return Err(said(error)),
         Err(error) => Some(said(error)),
     };
+    if let (lost @ 1.., Some(trouble)) = (recorder.lost(), &trouble) {
+        return Err(format!(
+            "{trouble}; {lost} transactions that took effect are missing, so what was recorded is not checked"
+        ));
+    }
     let history = match session.timestamps {
         true => recorder.finish_timestamped(database).map_err(said)?,
         false => recorder.finish().map_err(said)?,

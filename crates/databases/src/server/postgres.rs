@@ -13,8 +13,14 @@ pub(crate) struct Cluster {
 }
 
 /// What all throw-away servers are started with; settings of the user come after and win.
-const SETTINGS: [(&str, &str); 4] =
-    [("listen_addresses", ""), ("max_connections", "300"), ("wal_level", "logical"), ("jit", "off")];
+const SETTINGS: [(&str, &str); 5] = [
+    ("listen_addresses", ""),
+    ("max_connections", "300"),
+    ("wal_level", "logical"),
+    ("jit", "off"),
+    // A workload made of conflicts would spend its time waiting for deadlocks to be noticed: 1 s by default.
+    ("deadlock_timeout", "10ms"),
+];
 
 const MISSING: &str = "no PostgreSQL server is installed: install the package postgresql \
      (apt-get install postgresql), or name the folder of its programs with postgres:temp?bin=DIR";

@@ -26,7 +26,8 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     let asked = if flags.levels.level.is_empty() { vec![recorded.level] } else { flags.levels.level.clone() };
     let levels = checking.levels(&asked, &opened).map_err(Stop::Error)?;
     let mut sink = Sink::new(flags.output, flags.report.clone());
-    let mut exit = Exit::Accepted;
+    // A run that stopped early did not do what was asked, whatever its history says.
+    let mut exit = if recorded.trouble.is_some() { Exit::Error } else { Exit::Accepted };
     {
         let progress = console.progress(1);
         for level in levels {

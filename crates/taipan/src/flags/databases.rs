@@ -18,6 +18,10 @@ pub(crate) struct LoadFlags {
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "0")]
     pub(crate) pause: Duration,
 
+    /// Keep sessions together: none is more than so many transactions ahead of the slowest
+    #[arg(long, value_name = "N")]
+    pub(crate) lead: Option<u64>,
+
     /// Spread the keys over their whole range, so that those in use at the same time lie on different pages
     #[arg(long)]
     pub(crate) spread_keys: bool,
