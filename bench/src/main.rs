@@ -6,6 +6,7 @@
 //! cargo run --release -p taipan-bench -- peers [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- memory [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- generate [TRANSACTIONS]
+//! cargo run --release -p taipan-bench -- levels [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its measurements")]
@@ -13,6 +14,7 @@
 mod checks;
 mod formats;
 mod generate;
+mod levels;
 mod memory;
 mod peers;
 mod workloads;
@@ -36,6 +38,8 @@ fn main() -> ExitCode {
         ["peers", transactions] => run(transactions, peers::run),
         ["memory", transactions] => run(transactions, memory::run),
         ["generate", transactions] => run(transactions, generate::run),
+        ["levels"] => levels::run(100_000),
+        ["levels", transactions] => run(transactions, levels::run),
         ["convert", from, to] => memory::convert_and_measure(from.as_ref(), to.as_ref()),
         ["checks", ref rest @ ..] => checks::run(rest),
         ["check-one", file, level, limit, strategy] => {
@@ -52,5 +56,5 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate [TRANSACTIONS]
+const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate|levels [TRANSACTIONS]
        taipan-bench checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]";

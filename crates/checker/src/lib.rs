@@ -13,8 +13,10 @@
 pub mod certify;
 mod constrain;
 mod core;
+mod coverage;
 mod eager;
 mod explain;
+mod inventory;
 mod lanes;
 mod levels;
 mod lists;
@@ -35,11 +37,13 @@ pub mod timestamped;
 mod verdict;
 mod weak;
 
+pub use coverage::{BlindSpot, Coverage, coverage};
 pub use eager::{Passes, Strategy, UnknownName, smt};
+pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};
 pub use pipeline::check;
 pub use prove::add_proof;
-pub use survey::{Survey, survey};
+pub use survey::{Mark, Survey, survey};
 pub use verdict::{
     Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,
     Verdict, Witness,

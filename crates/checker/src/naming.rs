@@ -5,7 +5,7 @@
 //! thesis §3 and §4 for the phenomena, Elle for the vocabulary.
 
 use crate::verdict::{Anomaly, Edge, EdgeKind, Reason};
-use history::{History, Operation, Status};
+use history::{History, OpId, Operation, Status};
 
 /// The name of what an argument shows.
 pub(crate) fn name(history: &History, edges: &[Edge]) -> Anomaly {
@@ -46,12 +46,28 @@ fn anomaly(name: &str, common: Option<&'static str>) -> Anomaly {
     Anomaly { name: name.to_owned(), common }
 }
 
+/// The common name of what a single read can show.
+pub(crate) fn common_name(name: &str) -> Option<&'static str> {
+    match name {
+        "G1a" => Some("aborted read"),
+        "G1b" => Some("intermediate read"),
+        "thin-air" => Some("value from nowhere"),
+        _ => None,
+    }
+}
+
 /// One edge alone: a read that is wrong whatever the order is.
 fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
+    if let Reason::Saw { read, .. } = edge.reason
+        && has_an_element_twice(history, read)
+    {
+        return anomaly("duplicate-elements", None);
+    }
     match edge.reason {
         Reason::Missed { read, write } if history.owner(read) == history.owner(write) => {
             anomaly("internal", None)
         }
+        Reason::Saw { read, write: None } if wrote_it_later(history, read) => anomaly("future-read", None),
         Reason::Saw { write: None, .. } => anomaly("thin-air", Some("value from nowhere")),
         Reason::Saw { read, write: Some(write) } => {
             let (reader, writer) = (history.owner(read), history.owner(write));
@@ -70,6 +86,26 @@ fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
         }
         _ => anomaly("internal", None),
     }
+}
+
+/// Whether the reader itself wrote what it read, but only afterwards.
+fn wrote_it_later(history: &History, read: OpId) -> bool {
+    let Operation::Read { key, value, .. } = history.operation(read) else { return false };
+    let last = history.values_of(value).last().copied();
+    let mut later = history.transaction(history.owner(read)).ops().filter(|&(op, _)| op > read);
+    later.any(|(_, operation)| match operation {
+        Operation::Write { key: at, value: it } => at == key && it == value,
+        Operation::Append { key: at, value: it } => at == key && Some(it) == last,
+        _ => false,
+    })
+}
+
+/// Whether a read returned a list with an element twice.
+fn has_an_element_twice(history: &History, read: OpId) -> bool {
+    let Operation::Read { value, .. } = history.operation(read) else { return false };
+    let mut elements = history.values_of(value).to_vec();
+    elements.sort_unstable();
+    elements.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// Whether the writer of what was read wrote the key again afterwards.

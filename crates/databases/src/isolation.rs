@@ -49,3 +49,32 @@ pub(crate) const FJALL: [Isolation; 1] = [row("serializable", "write_tx", "seria
 
 /// redb has one writer at a time; readers see the last commit before they began.
 pub(crate) const REDB: [Isolation; 1] = [row("serializable", "begin_write", "serializable")];
+
+/// What a vendor's names of levels mean, for histories whose database is not at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The vendor.
+    pub name: &'static str,
+    /// Its levels.
+    pub levels: &'static [Isolation],
+}
+
+/// Every profile.
+pub const PROFILES: [Profile; 4] = [
+    Profile { name: "postgres", levels: &POSTGRES },
+    Profile { name: "mariadb", levels: &MARIADB },
+    Profile { name: "mysql", levels: &MARIADB },
+    Profile { name: "sqlite", levels: &SQLITE },
+];
+
+impl Profile {
+    /// The profile of a vendor.
+    pub fn of(vendor: &str) -> Option<Self> {
+        PROFILES.into_iter().find(|profile| profile.name == vendor.to_ascii_lowercase())
+    }
+
+    /// What a level is promised to be, by the vendor's name for it.
+    pub fn level(&self, name: &str) -> Option<&'static Isolation> {
+        self.levels.iter().find(|level| level.name == name)
+    }
+}

@@ -50,7 +50,7 @@ mod workloads;
 
 pub use driver::{Access, Database, Failure, Fault, Session, Stamp};
 pub use fjall::{Fjall, Probe};
-pub use isolation::Isolation;
+pub use isolation::{Isolation, PROFILES, Profile};
 pub use mariadb::MariaDb;
 pub use matrix::{Cell, Console, Matrix, MatrixRow, SCHEDULES, Schedule, Scripted, TraceLine, cell, matrix};
 pub use postgres::Postgres;

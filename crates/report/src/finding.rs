@@ -1,7 +1,7 @@
 //! The data form of an explanation: everything a rendering needs, and nothing of the history it came from.
 
 use crate::{argue, phrase};
-use checker::{Anomaly, Evidence, Verdict};
+use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Verdict};
 use history::{History, Transaction, TxnId};
 use serde::Serialize;
 
@@ -24,6 +24,12 @@ pub struct Finding {
     pub explanation: Vec<Step>,
     /// Steps that others follow from and that are not part of the cycle.
     pub support: Vec<Step>,
+    /// What the history tested; for an accepted one.
+    pub coverage: Option<Coverage>,
+    /// Every kind of anomaly that was found, if that was asked for; none otherwise.
+    pub anomalies: Option<Vec<Listed>>,
+    /// The level whose verdict settles this one, if it was not checked itself.
+    pub follows_from: Option<String>,
     /// How large the history is.
     pub size: Size,
     /// What the answer cost.
@@ -37,6 +43,17 @@ pub struct Named {
     pub name: String,
     /// The common name where one fits.
     pub common: Option<&'static str>,
+}
+
+/// A kind of anomaly, and how many were found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its names.
+    pub anomaly: Named,
+    /// How many were found.
+    pub count: usize,
+    /// The names of the first one's transactions.
+    pub transactions: Vec<String>,
 }
 
 /// A transaction of the core.
@@ -146,6 +163,31 @@ impl Finding {
         }
     }
 
+    /// With what the history tested.
+    pub fn with_coverage(self, coverage: Coverage) -> Self {
+        Self { coverage: Some(coverage), ..self }
+    }
+
+    /// With every kind of anomaly that was found.
+    pub fn with_anomalies(self, history: &History, inventory: &Inventory) -> Self {
+        let listed = inventory.kinds.iter().map(|kind| Listed {
+            anomaly: Named::from(&kind.anomaly),
+            count: kind.count,
+            transactions: kind
+                .transactions
+                .iter()
+                .map(|&txn| history.transaction(txn).name().to_string())
+                .collect(),
+        });
+        Self { anomalies: Some(listed.collect()), ..self }
+    }
+
+    /// What follows at a level from the verdict at another.
+    pub fn follows(file: &str, level: &str, mark: Mark, from: Option<&str>, history: &History) -> Self {
+        let blank = Self::undecided(file, level, String::new(), Size::of(history), Cost::default());
+        Self { verdict: mark.name(), reason: None, follows_from: from.map(str::to_owned), ..blank }
+    }
+
     /// No answer, for a reason outside the check (the file could not be read within its limits, say).
     pub fn undecided(file: &str, level: &str, reason: String, size: Size, cost: Cost) -> Self {
         Self {
@@ -157,6 +199,9 @@ impl Finding {
             transactions: Vec::new(),
             explanation: Vec::new(),
             support: Vec::new(),
+            coverage: None,
+            anomalies: None,
+            follows_from: None,
             size,
             cost,
         }

@@ -8,7 +8,8 @@ use crate::lanes::{Lane, lanes};
 use crate::picture::shown_operations;
 use crate::svg::{COLOURS, STYLE, drawing};
 use crate::told::Tally;
-use crate::{Finding, Member, Step, Told};
+use crate::{Finding, Member, Step, Surveyed, Told};
+use checker::Coverage;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// Everything a run has to tell as a page.
@@ -31,6 +32,7 @@ pub fn html(told: &Told) -> String {
                 }
                 main {
                     (summary(told))
+                    @for surveyed in &told.surveys { (all_levels(surveyed)) }
                     @for (index, finding) in told.findings.iter().enumerate() {
                         @if finding.anomaly.is_some() { (violation(index, finding)) }
                     }
@@ -98,6 +100,8 @@ fn summary(told: &Told) -> Markup {
                                 a href={ "#violation-" (index) } { (anomaly) }
                             } @else if let Some(reason) = &finding.reason {
                                 (reason)
+                            } @else if let Some(coverage) = &finding.coverage {
+                                (tested(coverage))
                             }
                         }
                         td.number { (finding.size.transactions) }
@@ -105,6 +109,22 @@ fn summary(told: &Told) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+/// What an accepted history tested, and what it lacks to test more.
+fn tested(coverage: &Coverage) -> Markup {
+    let lacks: Vec<String> =
+        coverage.blind_spots.iter().map(|spot| format!("{}: {}", spot.anomaly, spot.lacks)).collect();
+    html! { div title=(lacks.join("\n")) { (crate::text::coverage_lines(coverage).join("; ")) } }
+}
+
+fn all_levels(surveyed: &Surveyed) -> Markup {
+    html! {
+        section {
+            h2 { "All levels: " code { (surveyed.file) } }
+            div.scroll { (PreEscaped(crate::lattice(&surveyed.marks))) }
         }
     }
 }

@@ -17,6 +17,9 @@ pub fn json_line(finding: &Finding) -> String {
         transactions: violated.then_some(names),
         explanation: violated.then_some(&finding.explanation),
         support: &finding.support,
+        anomalies: finding.anomalies.as_ref().map(|all| all.iter().map(Listed::from).collect()),
+        coverage: finding.coverage.as_ref().map(Coverage::from),
+        follows_from: finding.follows_from.as_deref(),
         stats: Stats {
             transactions: finding.size.transactions,
             operations: finding.size.operations,
@@ -46,7 +49,51 @@ struct Object<'a> {
     explanation: Option<&'a Vec<Step>>,
     #[serde(skip_serializing_if = "<[Step]>::is_empty")]
     support: &'a [Step],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anomalies: Option<Vec<Listed<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<Coverage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follows_from: Option<&'a str>,
     stats: Stats,
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    anomaly: &'a str,
+    count: usize,
+    transactions: &'a [String],
+}
+
+impl<'a> From<&'a crate::Listed> for Listed<'a> {
+    fn from(listed: &'a crate::Listed) -> Self {
+        Self { anomaly: &listed.anomaly.name, count: listed.count, transactions: &listed.transactions }
+    }
+}
+
+#[derive(Serialize)]
+struct Coverage<'a> {
+    writes: usize,
+    writes_never_read: usize,
+    keys: usize,
+    keys_never_shared: usize,
+    reads: usize,
+    reads_ambiguous: usize,
+    could_not_show: Vec<&'a str>,
+}
+
+impl From<&checker::Coverage> for Coverage<'_> {
+    fn from(coverage: &checker::Coverage) -> Self {
+        Self {
+            writes: coverage.writes,
+            writes_never_read: coverage.unread,
+            keys: coverage.keys,
+            keys_never_shared: coverage.unshared,
+            reads: coverage.reads,
+            reads_ambiguous: coverage.ambiguous,
+            could_not_show: coverage.blind_spots.iter().map(|spot| spot.anomaly).collect(),
+        }
+    }
 }
 
 #[derive(Serialize)]

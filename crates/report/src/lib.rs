@@ -9,7 +9,7 @@
 //!
 //! The path of a verdict: `phrase` puts values and operations into words, `argue` edges into sentences,
 //! `finding` collects both; `text` and `json` render one finding, `junit`, `sarif` and `html` everything a run
-//! has to tell ([`Told`]); `svg` and `graphs` draw the core.
+//! has to tell ([`Told`]); `svg` and `graphs` draw the core, `lattice` the levels.
 
 mod argue;
 mod finding;
@@ -18,6 +18,7 @@ mod html;
 mod json;
 mod junit;
 mod lanes;
+mod lattice;
 mod layout;
 mod phrase;
 mod picture;
@@ -27,13 +28,14 @@ mod svg;
 mod text;
 mod told;
 
-pub use finding::{Cost, Finding, Member, Named, Place, Size, Step};
+pub use finding::{Cost, Finding, Listed, Member, Named, Place, Size, Step};
 pub use graphs::{dot, mermaid};
 pub use html::html;
 pub use json::json_line;
 pub use junit::junit;
+pub use lattice::{lattice, lattice_page};
 pub use phrase::{operation, predicate};
 pub use sarif::sarif;
 pub use svg::svg;
-pub use text::{Palette, text};
-pub use told::{Told, Trouble};
+pub use text::{Palette, survey_text, text};
+pub use told::{Surveyed, Told, Trouble};

@@ -186,7 +186,7 @@ fn cut(text: &str) -> String {
 }
 
 /// Text for XML: the five special characters escaped, control characters replaced.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

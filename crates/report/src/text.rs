@@ -1,8 +1,9 @@
 //! A finding as text for a terminal.
 
 use crate::picture::{label, shown_operations};
-use crate::{Finding, Member, Step};
+use crate::{Finding, Member, Step, Surveyed};
 use anstyle::{AnsiColor, Style};
+use checker::{Coverage, Mark};
 use std::fmt::Write;
 
 /// Transactions with more operations than this show only those the argument is about.
@@ -66,7 +67,58 @@ fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::
     if finding.anomaly.is_some() {
         write_argument(out, finding, palette)?;
     }
+    if let Some(listed) = &finding.anomalies {
+        let kinds: Vec<String> = listed.iter().map(|it| format!("{} × {}", it.count, it.anomaly)).collect();
+        writeln!(
+            out,
+            "  found: {}",
+            if kinds.is_empty() { "nothing more".to_owned() } else { kinds.join(", ") }
+        )?;
+    }
+    if let Some(coverage) = &finding.coverage {
+        let faint = palette.faint;
+        for line in coverage_lines(coverage) {
+            writeln!(out, "  {faint}{line}{faint:#}")?;
+        }
+    }
     Ok(())
+}
+
+/// What an accepted history tested, in a line or two.
+pub(crate) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
+    let mut lines = vec![format!(
+        "of {} others read {}, of {} sessions shared {}, of {} {} may have seen one of several writes",
+        count(coverage.writes, "write"),
+        grouped(coverage.writes - coverage.unread),
+        count(coverage.keys, "key"),
+        grouped(coverage.keys - coverage.unshared),
+        count(coverage.reads, "read"),
+        grouped(coverage.ambiguous),
+    )];
+    if !coverage.blind_spots.is_empty() {
+        let spots: Vec<&str> = coverage.blind_spots.iter().map(|spot| spot.anomaly).collect();
+        lines.push(format!("could not have shown {}", spots.join(", ")));
+    }
+    lines
+}
+
+/// What all levels come to, one line a mark; what is violated weakest first.
+pub fn survey_text(surveyed: &Surveyed, palette: Palette) -> String {
+    let mut out = String::new();
+    for mark in [Mark::Accepted, Mark::Violated, Mark::Undecided] {
+        let mut names: Vec<&str> =
+            surveyed.marks.iter().filter(|(_, it)| *it == mark).map(|(level, _)| level.name()).collect();
+        if mark == Mark::Accepted {
+            names.reverse();
+        }
+        if !names.is_empty() {
+            let colour = palette.verdict(mark.name());
+            // Writing into a string cannot fail.
+            let _ =
+                writeln!(out, "{}: {colour}{}{colour:#} at {}", surveyed.file, mark.name(), names.join(", "));
+        }
+    }
+    out
 }
 
 fn size(finding: &Finding, palette: Palette) -> String {
@@ -160,6 +212,11 @@ pub(crate) fn conclusion(finding: &Finding) -> Option<String> {
 
 /// `1 session`, `2 sessions`, `1,234 operations`.
 fn count(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// `1,234`.
+fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -168,7 +225,7 @@ fn count(number: usize, noun: &str) -> String {
         }
         grouped.push(digit);
     }
-    format!("{grouped} {noun}{}", if number == 1 { "" } else { "s" })
+    grouped
 }
 
 /// A time with three digits or fewer that mean something.

@@ -1,6 +1,7 @@
 //! Everything one run has to tell: findings, and the files that could not be checked.
 
 use crate::Finding;
+use checker::{Level, Mark};
 
 /// What a run has to tell, for renderings that need all of it at once.
 #[derive(Clone, Debug, Default)]
@@ -9,6 +10,17 @@ pub struct Told {
     pub findings: Vec<Finding>,
     /// Files that could not be checked.
     pub troubles: Vec<Trouble>,
+    /// Files that were checked at all levels.
+    pub surveys: Vec<Surveyed>,
+}
+
+/// A file and what every level comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Surveyed {
+    /// The file, as the user named it.
+    pub file: String,
+    /// Every level with its mark.
+    pub marks: Vec<(Level, Mark)>,
 }
 
 /// A file that could not be read or checked.

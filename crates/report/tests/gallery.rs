@@ -92,7 +92,7 @@ fn pictures_and_pages() {
     let skew = finding(skew);
     insta::assert_snapshot!("write_skew_svg", report::svg(&skew));
     insta::assert_snapshot!("write_skew_dot", report::dot(&skew));
-    let told = Told { findings: vec![skew], troubles: Vec::new() };
+    let told = Told { findings: vec![skew], troubles: Vec::new(), surveys: Vec::new() };
     insta::assert_snapshot!("write_skew_sarif", report::sarif(&told));
     insta::assert_snapshot!("write_skew_html", report::html(&told).replace("><", ">\n<"));
 }
@@ -101,7 +101,7 @@ fn pictures_and_pages() {
 fn hostile_names_are_escaped() {
     let hostile = case("hostile", "SER", r#""<b>&\"1\"": r("<script>alert(1)</script>",7)"#);
     let finding = finding(&hostile);
-    let told = Told { findings: vec![finding.clone()], troubles: Vec::new() };
+    let told = Told { findings: vec![finding.clone()], troubles: Vec::new(), surveys: Vec::new() };
     for page in [report::html(&told), report::svg(&finding), report::junit(&told)] {
         assert!(!page.contains("<script>alert"), "{page}");
         assert!(!page.contains("<b>"), "{page}");

@@ -6,10 +6,11 @@ use crate::input;
 use crate::limits::{self, Guard, Limits};
 use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
-use checker::{Budget, Level, Options, Passes, Strategy, Undecided, Verdict};
+use checker::{Budget, Coverage, Level, Options, Passes, Strategy, Undecided, Verdict};
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
 use report::{Cost, Finding, Size};
+use std::cell::OnceCell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -34,6 +35,8 @@ pub(crate) struct Opened {
     pub(crate) warning: Option<String>,
     /// When its time began to run, and how long reading took.
     read_time: Duration,
+    /// What it tests, once that was asked.
+    coverage: OnceCell<Coverage>,
 }
 
 /// Why a file is not checked.
@@ -117,7 +120,7 @@ impl<'f> Checking<'f> {
                 }
             )));
         }
-        Ok(Opened { name, history, warning, read_time: started.elapsed() })
+        Ok(Opened { name, history, warning, read_time: started.elapsed(), coverage: OnceCell::new() })
     }
 
     /// The levels to check a history at: those asked for, else the one in its header, else serializable.
@@ -140,10 +143,22 @@ impl<'f> Checking<'f> {
             ([], Some(level)) => vec![Level::parse(level).map_err(|unknown| {
                 format!("{name}: its header asks for a level that is not known: {unknown}; --level sets one")
             })?],
-            (asked, _) => asked.to_vec(),
+            (asked, _) => asked.iter().map(|&level| self.meant(level)).collect::<Result<_, _>>()?,
         };
         let realtime = self.policy.assume.contains(&Assumption::Realtime);
         levels.into_iter().map(|level| if realtime { in_real_time(level) } else { Ok(level) }).collect()
+    }
+
+    /// What a level that was asked for means: what the profile says, if there is one.
+    pub(crate) fn meant(&self, level: Level) -> Result<Level, String> {
+        let Some(profile) = self.policy.profile else { return Ok(level) };
+        match profile.level(level.name()) {
+            Some(found) => Level::parse(found.promises).map_err(|unknown| unknown.to_string()),
+            None => {
+                let names: Vec<&str> = profile.levels.iter().map(|level| level.name).collect();
+                Err(format!("{} has no level {level}; it has {}", profile.name, names.join(", ")))
+            }
+        }
     }
 
     /// Checks a history at a level.
@@ -159,8 +174,24 @@ impl<'f> Checking<'f> {
             check_ms: milliseconds(started.elapsed()),
             peak_rss_bytes: limits::peak_bytes(),
         };
-        let finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost);
+        let mut finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost);
+        if let Verdict::Accepted(_) = verdict {
+            let coverage = opened.coverage.get_or_init(|| checker::coverage(&opened.history));
+            finding = finding.with_coverage(coverage.clone());
+        }
         Ok(Checked { level, verdict, finding })
+    }
+
+    /// Adds every kind of anomaly to a violation.
+    pub(crate) fn with_anomalies(&self, opened: &Opened, checked: Checked) -> Result<Checked, String> {
+        if !matches!(checked.verdict, Verdict::Violated(_)) {
+            return Ok(checked);
+        }
+        let guard = self.limits.guard(Instant::now());
+        let options = self.options(guard.budget());
+        let found = guarded(&opened.name, || checker::inventory(&opened.history, checked.level, &options))?;
+        let finding = checked.finding.with_anomalies(&opened.history, &found);
+        Ok(Checked { finding, ..checked })
     }
 
     fn options(&self, budget: Budget) -> Options {
@@ -227,7 +258,7 @@ impl Ended {
 impl Opened {
     /// A history that was not read but recorded just now.
     pub(crate) fn recorded(name: String, history: History) -> Self {
-        Self { name, history, warning: None, read_time: Duration::ZERO }
+        Self { name, history, warning: None, read_time: Duration::ZERO, coverage: OnceCell::new() }
     }
 
     /// `1000 transactions: 990 committed, 10 aborted`.

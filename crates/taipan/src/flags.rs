@@ -139,9 +139,13 @@ pub(crate) struct CheckFlags {
     #[command(flatten)]
     pub(crate) levels: LevelFlags,
 
-    /// Report the strongest levels that hold and the weakest that are violated
+    /// Report the strongest levels that hold, the weakest that are violated, and what follows for all others
     #[arg(long, conflicts_with = "level")]
     pub(crate) all_levels: bool,
+
+    /// List every kind of anomaly found, not only the simplest: up to sixteen cores a level
+    #[arg(long)]
+    pub(crate) anomalies: bool,
 
     /// How to print results
     #[arg(long, value_name = "FORM", default_value = "text")]
@@ -320,6 +324,10 @@ pub(crate) struct PolicyFlags {
     /// Whether a read must, may or never does see its own transaction's earlier writes
     #[arg(long, value_name = "POLICY", default_value = "must")]
     pub(crate) ryow: Ryow,
+
+    /// Levels are named as this database names them; what its documentation promises is checked
+    #[arg(long, value_name = "DATABASE", value_parser = profile)]
+    pub(crate) profile: Option<::databases::Profile>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -585,12 +593,33 @@ pub(crate) struct LevelsFlags {
 
     /// How to print
     #[arg(long, value_name = "FORM", default_value = "text")]
-    pub(crate) output: ListOutput,
+    pub(crate) output: LevelsOutput,
+}
+
+/// How the levels are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LevelsOutput {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+    /// All levels and what follows from what, as a picture
+    Svg,
+    /// The picture and the table as a page
+    Html,
 }
 
 /// A level by any of its names.
 fn level(name: &str) -> Result<Level, String> {
     Level::parse(name).map_err(|unknown| format!("{unknown} (`taipan levels` lists all)"))
+}
+
+/// A database whose names of levels are known.
+fn profile(name: &str) -> Result<::databases::Profile, String> {
+    ::databases::Profile::of(name).ok_or_else(|| {
+        let known = ::databases::PROFILES.map(|profile| profile.name);
+        format!("there is no profile of that name; there are {}", known.join(", "))
+    })
 }
 
 /// A format by name.

@@ -42,6 +42,29 @@ impl Sink {
         Ok(())
     }
 
+    /// What all levels of a file come to.
+    pub(crate) fn survey(
+        &mut self,
+        surveyed: report::Surveyed,
+        console: &mut Console,
+        progress: &Progress,
+    ) -> Result<(), Stop> {
+        if self.output == Output::Text {
+            let palette = console.palette();
+            progress.pause(|| write!(console.out(), "{}", report::survey_text(&surveyed, palette)))?;
+        }
+        self.told.surveys.push(surveyed);
+        Ok(())
+    }
+
+    /// A finding that follows from another: only programs want each of them.
+    pub(crate) fn follows(&mut self, finding: &Finding, console: &mut Console) -> Result<(), Stop> {
+        if self.output == Output::Json {
+            writeln!(console.out(), "{}", report::json_line(finding))?;
+        }
+        Ok(())
+    }
+
     /// A file that could not be checked.
     pub(crate) fn trouble(
         &mut self,

@@ -31,16 +31,19 @@ pub(super) fn saturate(
         return None;
     }
     let mut saturation = Saturation::new(history, problem);
-    // Causality is judged on an acyclic graph.
-    if sight == Sight::Causes
-        && let Err(cycle) = saturation.sort(known)
-    {
-        return Some(Err(saturation.core(&cycle)));
+    if sight == Sight::Causes {
+        // Causality is judged on an acyclic graph.
+        let order = match saturation.causal_order() {
+            Ok(order) => order,
+            Err(cycle) => return Some(Err(saturation.core(&cycle))),
+        };
+        if let Err(unseen) = saturation.oblige_causes(&order) {
+            return Some(Err(saturation.core_of(&unseen)));
+        }
     }
     let listed = match sight {
         Sight::EarlierReads => saturation.oblige_sources(true),
         Sight::Direct => saturation.oblige_sources(false).and_then(|()| saturation.oblige_sessions()),
-        Sight::Causes => saturation.oblige_causes(),
         _ => Ok(()),
     };
     if let Err(unseen) = listed {
@@ -211,67 +214,91 @@ impl<'a> Saturation<'a> {
 
     // ---- causality ----
 
-    fn oblige_causes(&mut self) -> Result<(), Obligation> {
+    fn oblige_causes(&mut self, order: &[Txn]) -> Result<(), Obligation> {
         let chains = Chains::of(self.history, self.problem);
         let writers = Writers::of(self.problem, &chains);
-        let order = self.causal_order();
+        let (start, reads) = self.reads_by_key();
         let mut clocks = Clocks::new(self.problem.len(), chains.count);
         let mut from = 0;
         while from < chains.count {
-            clocks.run(self, &chains, &order, from);
-            for txn in 0..self.problem.len() as Txn {
-                if self.is_live(txn) {
-                    self.causes_of(txn, &writers, &chains, &clocks)?;
-                }
+            clocks.run(self, &chains, order, from);
+            for key in 0..self.problem.keys() as u32 {
+                let of_key = &reads[start[key as usize] as usize..start[key as usize + 1] as usize];
+                self.oblige_causes_on(key, of_key, &writers, &clocks)?;
             }
             from += CHAINS_AT_ONCE as u32;
         }
         Ok(())
     }
 
-    fn causes_of(
+    /// The obligations of one key's reads: a key's writers are few and stay near.
+    fn oblige_causes_on(
         &mut self,
-        txn: Txn,
+        key: u32,
+        reads: &[u32],
         writers: &Writers,
-        chains: &Chains,
         clocks: &Clocks,
     ) -> Result<(), Obligation> {
-        for id in self.problem.read_ids(txn) {
-            if self.is_base.get(id).copied().unwrap_or(false) {
-                continue;
-            }
-            let read = self.problem.reads[id];
+        let groups = writers.groups_within(key, clocks.from, clocks.end());
+        for &id in reads {
+            let read = self.problem.reads[id as usize];
             let source = self.writer(read.source);
-            for group in writers.groups_within(read.key, clocks.from, clocks.end()) {
-                let seen = clocks.of(txn, group.chain);
-                let versions = writers.of_group(group);
-                if seen == 0 || chains.place[versions[0] as usize] >= seen {
+            let seen = clocks.row(read.txn);
+            let before_source = if source == NONE { None } else { Some(clocks.row(source)) };
+            for group in groups {
+                let column = (group.chain - clocks.from) as usize;
+                let places = &writers.places[group.from as usize..group.to as usize];
+                if places[0] >= seen[column] {
                     continue;
                 }
-                let count = versions.partition_point(|&writer| chains.place[writer as usize] < seen);
-                let last = versions[count - 1];
+                let last = places.partition_point(|&place| place < seen[column]) - 1;
+                let writer = writers.txns[group.from as usize + last];
                 // What precedes the source anyway need not be said.
-                let is_said = source != NONE
-                    && (last == source || clocks.of(source, group.chain) > chains.place[last as usize]);
+                let is_said = writer == source || before_source.is_some_and(|row| row[column] > places[last]);
                 if !is_said {
-                    self.oblige(last, source, txn)?;
+                    self.oblige(writer, source, read.txn)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Transactions in an order that contains session order and wr.
-    fn causal_order(&self) -> Vec<Txn> {
+    /// The reads of each key, as ids, and where each key's begin.
+    fn reads_by_key(&self) -> (Vec<u32>, Vec<u32>) {
+        let counts = |id: &usize| {
+            !self.is_base.get(*id).copied().unwrap_or(false) && self.is_live(self.problem.reads[*id].txn)
+        };
+        let ids = || (0..self.problem.reads.len()).filter(counts);
+        let mut start = vec![0u32; self.problem.keys() + 1];
+        for id in ids() {
+            start[self.problem.reads[id].key as usize + 1] += 1;
+        }
+        for key in 1..start.len() {
+            start[key] += start[key - 1];
+        }
+        let mut next = start.clone();
+        let mut reads = vec![0; start[start.len() - 1] as usize];
+        for id in ids() {
+            let place = &mut next[self.problem.reads[id].key as usize];
+            reads[*place as usize] = id as u32;
+            *place += 1;
+        }
+        (start, reads)
+    }
+
+    /// Transactions in an order that contains session order and wr; or a cycle of those.
+    fn causal_order(&self) -> Result<Vec<Txn>, Vec<Txn>> {
         let graph = Graph::from_edges(self.problem.len(), || {
             (0..self.problem.len() as Txn)
                 .filter(|&txn| self.is_live(txn))
                 .flat_map(|txn| self.causes(txn).map(move |before| (before, txn)))
         });
-        let place = cycle::sort(&graph).expect("session order and wr were sorted before");
-        let mut order: Vec<Txn> = (0..self.problem.len() as Txn).collect();
-        order.sort_unstable_by_key(|&txn| place[txn as usize]);
-        order
+        let place = cycle::sort(&graph)?;
+        let mut order = vec![0; place.len()];
+        for (txn, &place) in place.iter().enumerate() {
+            order[place as usize] = txn as Txn;
+        }
+        Ok(order)
     }
 
     /// What directly precedes a transaction by session order and wr.
@@ -365,6 +392,22 @@ impl Chains {
         }
         Self { of, place, count }
     }
+
+    /// All transactions, chain by chain.
+    fn in_order(&self) -> impl Iterator<Item = Txn> + use<> {
+        let mut start = vec![0u32; self.count as usize + 1];
+        for &chain in &self.of {
+            start[chain as usize + 1] += 1;
+        }
+        for chain in 1..start.len() {
+            start[chain] += start[chain - 1];
+        }
+        let mut order = vec![NONE; self.of.len()];
+        for (txn, &chain) in self.of.iter().enumerate() {
+            order[(start[chain as usize] + self.place[txn]) as usize] = txn as Txn;
+        }
+        order.into_iter()
+    }
 }
 
 /// The writers of each key by chain.
@@ -372,6 +415,8 @@ struct Writers {
     start: Vec<u32>,
     groups: Vec<Group>,
     txns: Vec<Txn>,
+    /// Their places in their chain.
+    places: Vec<u32>,
 }
 
 /// The writers of a key in one chain, ascending.
@@ -384,23 +429,26 @@ struct Group {
 
 impl Writers {
     fn of(problem: &Problem, chains: &Chains) -> Self {
-        let mut it =
-            Self { start: vec![0], groups: Vec::new(), txns: Vec::with_capacity(problem.versions.len()) };
-        let mut of_key: Vec<(u32, u32, Txn)> = Vec::new();
-        for key in 0..problem.keys() as u32 {
-            of_key.clear();
-            for &(_, version) in problem.versions_of_key(key) {
-                let txn = problem.versions[version as usize].txn;
-                if problem.standing[txn as usize] != Standing::Out {
-                    of_key.push((chains.of[txn as usize], chains.place[txn as usize], txn));
-                }
+        let live = |txn: &Txn| problem.standing[*txn as usize] != Standing::Out;
+        let mut next: Vec<u32> = problem.key_start.clone();
+        let mut txns = vec![NONE; problem.versions.len()];
+        // Chain by chain, each in its order: every key's writers come out sorted.
+        for txn in chains.in_order().filter(live) {
+            for version in problem.versions_of(txn) {
+                let place = &mut next[version.key as usize];
+                txns[*place as usize] = txn;
+                *place += 1;
             }
-            of_key.sort_unstable();
-            for &(chain, _, txn) in &of_key {
-                let at = it.txns.len() as u32;
-                it.txns.push(txn);
-                let start = *it.start.last().expect("it starts with an entry") as usize;
-                match it.groups[start..].last_mut() {
+        }
+        let mut it = Self { start: vec![0], groups: Vec::new(), txns, places: Vec::new() };
+        it.places = vec![0; it.txns.len()];
+        for (key, &end) in next.iter().enumerate().take(problem.keys()) {
+            let first = it.groups.len();
+            for at in problem.key_start[key]..end {
+                let txn = it.txns[at as usize];
+                let chain = chains.of[txn as usize];
+                it.places[at as usize] = chains.place[txn as usize];
+                match it.groups[first..].last_mut() {
                     Some(group) if group.chain == chain => group.to = at + 1,
                     _ => it.groups.push(Group { chain, from: at, to: at + 1 }),
                 }
@@ -416,10 +464,6 @@ impl Writers {
         let first = of_key.partition_point(|group| group.chain < from);
         let last = of_key.partition_point(|group| group.chain < end);
         &of_key[first..last]
-    }
-
-    fn of_group(&self, group: &Group) -> &[Txn] {
-        &self.txns[group.from as usize..group.to as usize]
     }
 }
 
@@ -443,8 +487,8 @@ impl Clocks {
         self.from + self.width as u32
     }
 
-    fn of(&self, txn: Txn, chain: u32) -> u32 {
-        self.seen[txn as usize * self.width + (chain - self.from) as usize]
+    fn row(&self, txn: Txn) -> &[u32] {
+        &self.seen[txn as usize * self.width..][..self.width]
     }
 
     /// Computes the clocks of the chains from `from` on.

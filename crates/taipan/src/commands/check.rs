@@ -7,11 +7,18 @@ use crate::exit::Exit;
 use crate::flags::CheckFlags;
 use crate::output::Sink;
 use checker::{Level, Survey};
+use report::{Finding, Surveyed};
 use std::path::Path;
 
 pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let checking = checking.searching(&flags.search).map_err(Stop::Error)?;
+    if let Some(profile) = flags.policy.profile {
+        for &level in &flags.levels.level {
+            let meant = checking.meant(level).map_err(Stop::Error)?;
+            console.note(format_args!("{}'s {level} is checked as {}", profile.name, meant.definition()));
+        }
+    }
     let mut sink = Sink::new(flags.output, flags.report.clone());
     let mut certificates = flags.certificate.as_deref().map(Certificates::create).transpose()?;
     let mut exit = Exit::Accepted;
@@ -65,12 +72,21 @@ fn check_file(
     }
     let check = |level: Level| {
         progress.say(format_args!("{name}: {level}"));
-        checking.check(&opened, level)
+        let checked = checking.check(&opened, level)?;
+        if !flags.anomalies {
+            return Ok(checked);
+        }
+        progress.say(format_args!("{name}: {level}: every kind of anomaly"));
+        checking.with_anomalies(&opened, checked)
     };
+    let mut all: Option<All> = None;
     // Lazy, so that each answer is printed before the next is looked for.
     let results: Box<dyn Iterator<Item = Result<Checked, String>>> = if flags.all_levels {
         match frontier(&opened, check) {
-            Ok(all) => Box::new(all.into_iter().map(Ok)),
+            Ok((checked, rest)) => {
+                all = Some(rest);
+                Box::new(checked.into_iter().map(Ok))
+            }
             Err(message) => Box::new([Err(message)].into_iter()),
         }
     } else {
@@ -96,15 +112,38 @@ fn check_file(
             }
         });
     }
+    if let Some(All { follows, surveyed }) = all {
+        for finding in &follows {
+            sink.follows(finding, console)?;
+        }
+        sink.survey(surveyed, console, progress)?;
+    }
     Ok(exit)
 }
 
-/// What is told of all levels: the strongest that hold, the weakest that are violated, and what is not known.
+/// What all levels come to, beside the frontier.
+struct All {
+    follows: Vec<Finding>,
+    surveyed: Surveyed,
+}
+
+/// What is told of all levels: the strongest that hold, the weakest that are violated, and what is not known; and what
+/// follows from that.
 fn frontier(
     opened: &Opened,
     check: impl Fn(Level) -> Result<Checked, String>,
-) -> Result<Vec<Checked>, String> {
-    let Survey { strongest, weakest, undecided } =
+) -> Result<(Vec<Checked>, All), String> {
+    let Survey { strongest, weakest, undecided, marks, follows } =
         checker::survey(&opened.history, check, |checked| &checked.verdict)?;
-    Ok(strongest.into_iter().chain(weakest).chain(undecided).map(|(_, checked)| checked).collect())
+    let checked = strongest.into_iter().chain(weakest).chain(undecided).map(|(_, checked)| checked).collect();
+    let mark = |level: Level| marks.iter().find(|(other, _)| *other == level).map(|&(_, mark)| mark);
+    let follows = follows.iter().filter_map(|&(level, by)| {
+        let mark = mark(level)?;
+        Some(Finding::follows(&opened.name, level.name(), mark, Some(by.name()), &opened.history))
+    });
+    let all = All {
+        follows: follows.collect(),
+        surveyed: Surveyed { file: opened.name.clone(), marks: marks.clone() },
+    };
+    Ok((checked, all))
 }

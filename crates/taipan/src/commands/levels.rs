@@ -2,7 +2,7 @@
 
 use crate::console::{Console, Outcome};
 use crate::exit::Exit;
-use crate::flags::{LevelsFlags, ListOutput};
+use crate::flags::{LevelsFlags, LevelsOutput};
 use checker::{Implication, Level, LevelRow, TABLE, implications};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -12,9 +12,11 @@ pub(crate) fn run(flags: &LevelsFlags, console: &mut Console) -> Outcome {
     let rows: Vec<&LevelRow> = TABLE.iter().filter(wanted).collect();
     let out = console.out();
     match flags.output {
-        ListOutput::Json => json(out, &rows)?,
-        ListOutput::Text if flags.levels.is_empty() => list(out, &rows)?,
-        ListOutput::Text => details(out, &rows)?,
+        LevelsOutput::Json => json(out, &rows)?,
+        LevelsOutput::Text if flags.levels.is_empty() => list(out, &rows)?,
+        LevelsOutput::Text => details(out, &rows)?,
+        LevelsOutput::Svg => writeln!(out, "{}", report::lattice(&[]))?,
+        LevelsOutput::Html => writeln!(out, "{}", report::lattice_page(&[]))?,
     }
     Ok(Exit::Accepted)
 }

@@ -1,0 +1,272 @@
+//! How much a history really tested: so that "accepted" is not mistaken for "tested".
+//!
+//! *What*: counts what constrains nothing — writes nobody read, keys that only one session used, reads that several
+//! writes explain — and names the anomalies that the workload could not have shown whatever the database did, because a
+//! shape they need is missing. The conditions are necessary ones: an anomaly that is not named could have been shown.
+//!
+//! *Cost*: one pass over the operations and a hash set of what was read.
+
+use history::{History, Id, KeyId, Operation, Status, ValueId, ValueRef};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What a history tested.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Versions that committed transactions left behind.
+    pub writes: usize,
+    /// Those of them that no other transaction is known to have read.
+    pub unread: usize,
+    /// Keys that committed transactions used.
+    pub keys: usize,
+    /// Those of them that one session alone used.
+    pub unshared: usize,
+    /// Reads with a known result.
+    pub reads: usize,
+    /// Those of them whose value was written more than once.
+    pub ambiguous: usize,
+    /// Anomalies that the workload could not have shown, and what it lacks.
+    pub blind_spots: Vec<BlindSpot>,
+}
+
+/// An anomaly that a workload cannot show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlindSpot {
+    /// Its name.
+    pub anomaly: &'static str,
+    /// What the workload lacks.
+    pub lacks: &'static str,
+}
+
+/// What an accepted verdict rests on.
+pub fn coverage(history: &History) -> Coverage {
+    let mut walk = Walk::new(history);
+    for transaction in history.transactions() {
+        walk.transaction(transaction);
+    }
+    walk.finish()
+}
+
+/// What transactions did to a key so far.
+#[derive(Clone, Copy, Default)]
+struct Use {
+    /// The session that used it first, plus one.
+    session: u32,
+    is_shared: bool,
+    is_written: bool,
+    /// How many transactions both read and wrote it.
+    read_and_written: u32,
+    /// Whether some transaction that wrote something else read it.
+    read_for_others: bool,
+    /// How much of the longest list read from it is noted.
+    list_len: u32,
+}
+
+struct Walk<'h> {
+    history: &'h History,
+    uses: Vec<Use>,
+    /// The last transaction that read and that wrote a key, plus one.
+    read_by: Vec<u32>,
+    written_by: Vec<u32>,
+    seen: FxHashSet<(KeyId, ValueId)>,
+    /// The versions left behind, and how often each value was written to a key.
+    left: Vec<(KeyId, ValueId)>,
+    own: Vec<(KeyId, ValueId)>,
+    coverage: Coverage,
+    read_values: Vec<(KeyId, ValueId)>,
+    aborted_writes: bool,
+    overwrites_itself: bool,
+    reads_two: usize,
+    writes_two: usize,
+    predicates: bool,
+}
+
+impl<'h> Walk<'h> {
+    fn new(history: &'h History) -> Self {
+        let keys = history.keys().len();
+        Self {
+            history,
+            uses: vec![Use::default(); keys],
+            read_by: vec![0; keys],
+            written_by: vec![0; keys],
+            seen: FxHashSet::default(),
+            left: Vec::new(),
+            own: Vec::new(),
+            coverage: Coverage::default(),
+            read_values: Vec::new(),
+            aborted_writes: false,
+            overwrites_itself: false,
+            reads_two: 0,
+            writes_two: 0,
+            predicates: false,
+        }
+    }
+
+    fn transaction(&mut self, transaction: history::Transaction<'_>) {
+        if transaction.status() == Status::Aborted {
+            let writes = |operation: Operation<'_>| !is_read(&operation);
+            self.aborted_writes |= transaction.ops().any(|(_, operation)| writes(operation));
+            return;
+        }
+        let stamp = transaction.id().0 + 1;
+        let session = transaction.session().0 + 1;
+        let (mut read_keys, mut written_keys) = (Vec::new(), Vec::new());
+        self.own.clear();
+        for (_, operation) in transaction.ops() {
+            let Some(key) = operation.key() else {
+                self.predicates = true;
+                continue;
+            };
+            let place = key.index();
+            let it = &mut self.uses[place];
+            it.is_shared |= it.session != 0 && it.session != session;
+            it.session = if it.session == 0 { session } else { it.session };
+            if let Operation::Read { value, .. } = operation {
+                if self.read_by[place] != stamp && self.written_by[place] != stamp {
+                    self.read_by[place] = stamp;
+                    read_keys.push(key);
+                }
+                if value.is_known() {
+                    self.coverage.reads += 1;
+                    self.note_read(key, value, self.written_by[place] == stamp);
+                }
+                continue;
+            }
+            let value = match operation {
+                Operation::Write { value, .. } | Operation::Append { value, .. } => value,
+                _ => ValueId::ABSENT,
+            };
+            if self.written_by[place] == stamp {
+                self.overwrites_itself = true;
+                self.own.retain(|&(other, _)| other != key);
+            } else {
+                self.written_by[place] = stamp;
+                written_keys.push(key);
+            }
+            self.own.push((key, value));
+        }
+        self.reads_two += usize::from(read_keys.len() > 1);
+        self.writes_two += usize::from(written_keys.len() > 1);
+        for &key in &read_keys {
+            let it = &mut self.uses[key.index()];
+            if self.written_by[key.index()] == stamp {
+                it.read_and_written += 1;
+            } else {
+                it.read_for_others |= !written_keys.is_empty();
+            }
+        }
+        for &key in &written_keys {
+            self.uses[key.index()].is_written = true;
+        }
+        if transaction.is_committed() {
+            self.left.append(&mut self.own);
+        }
+    }
+
+    /// A read of an own write tells nothing of others.
+    fn note_read(&mut self, key: KeyId, value: ValueId, own: bool) {
+        if let ValueRef::List(elements) = self.history.values().get(value) {
+            let it = &mut self.uses[key.index()];
+            // Lists of one key begin alike, or the history is violated.
+            let new = elements.get(it.list_len as usize..).unwrap_or_default();
+            self.seen.extend(new.iter().map(|&element| (key, element)));
+            it.list_len = it.list_len.max(elements.len() as u32);
+        } else if !own {
+            self.seen.insert((key, value));
+            self.read_values.push((key, value));
+        }
+    }
+
+    fn finish(mut self) -> Coverage {
+        let mut coverage = std::mem::take(&mut self.coverage);
+        coverage.writes = self.left.len();
+        coverage.unread = self.left.iter().filter(|version| !self.seen.contains(version)).count();
+        coverage.keys = self.uses.iter().filter(|it| it.session != 0).count();
+        coverage.unshared = self.uses.iter().filter(|it| it.session != 0 && !it.is_shared).count();
+        coverage.ambiguous = self.ambiguous();
+        coverage.blind_spots = self.blind_spots();
+        coverage
+    }
+
+    fn ambiguous(&mut self) -> usize {
+        self.left.sort_unstable();
+        let initial = |&(key, value): &(KeyId, ValueId)| self.history.initial_value(key) == value;
+        let mut repeated: FxHashSet<(KeyId, ValueId)> = FxHashSet::default();
+        let pairs = self.left.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        repeated.extend(pairs);
+        repeated.extend(self.left.iter().copied().filter(initial));
+        if repeated.is_empty() {
+            return 0;
+        }
+        self.read_values.iter().filter(|&read| repeated.contains(read)).count()
+    }
+
+    fn blind_spots(&self) -> Vec<BlindSpot> {
+        let any = |holds: &dyn Fn(&Use) -> bool| self.uses.iter().any(holds);
+        let mut of_session: FxHashMap<u32, usize> = FxHashMap::default();
+        for transaction in self.history.transactions().filter(|it| it.is_committed()) {
+            *of_session.entry(transaction.session().0).or_default() += 1;
+        }
+        let conditions = [
+            ("G1a", self.aborted_writes, "no aborted transaction wrote"),
+            ("G1b", self.overwrites_itself, "no transaction wrote a key twice"),
+            ("lost-update", any(&|it| it.read_and_written > 1), "no two transactions read and wrote one key"),
+            (
+                "G-single",
+                self.reads_two > 0 && self.writes_two > 0 || any(&|it| it.read_and_written > 1),
+                "no transaction read two keys while another wrote two",
+            ),
+            ("G-nonadjacent", self.reads_two > 1, "no two transactions read several keys"),
+            (
+                "G2-item",
+                any(&|it| it.read_for_others && it.is_written),
+                "no transaction read what another wrote, and wrote something else",
+            ),
+            ("G2", self.predicates, "nothing was read by predicate"),
+            ("…-process", of_session.values().any(|&count| count > 1), "no session had two transactions"),
+            ("…-realtime", self.history.has_client_clocks(), "there are no clients' clocks"),
+        ];
+        let missing = conditions.into_iter().filter(|&(_, could_be_shown, _)| !could_be_shown);
+        missing.map(|(anomaly, _, lacks)| BlindSpot { anomaly, lacks }).collect()
+    }
+}
+
+fn is_read(operation: &Operation<'_>) -> bool {
+    matches!(
+        operation,
+        Operation::Read { .. } | Operation::Scan { .. } | Operation::Iterate { .. } | Operation::Query { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history::formats::notation;
+
+    fn of(text: &str) -> Coverage {
+        coverage(&notation::parse(text).expect("the notation is right"))
+    }
+
+    #[test]
+    fn counts_what_nobody_looked_at() {
+        let it = of("a: w(x,1) w(y,1) | w(z,9)\nb: r(x,1) r(y,_)\n");
+        assert_eq!((it.writes, it.unread), (3, 2), "y = 1 and z = 9");
+        assert_eq!((it.keys, it.unshared), (3, 1), "z");
+        assert_eq!((it.reads, it.ambiguous), (2, 0));
+        assert_eq!(of("a: w(x,1)\nb: w(x,1)\nc: r(x,1)\n").ambiguous, 1);
+        let lists = of("a: a(x,1) | a(x,2)\nb: a(x,3)\nc: r(x,[1 2]) | r(x,[1])\n");
+        assert_eq!((lists.writes, lists.unread), (3, 1));
+    }
+
+    #[test]
+    fn names_what_it_could_not_have_shown() {
+        let blind = |text: &str| -> Vec<&str> { of(text).blind_spots.iter().map(|it| it.anomaly).collect() };
+        let skew = blind("a: r(x,_) w(y,1)\nb: r(y,_) w(x,1)\n");
+        assert!(
+            !skew.contains(&"G2-item") && skew.contains(&"G1a") && skew.contains(&"lost-update"),
+            "{skew:?}"
+        );
+        let lost = blind("a: r(x,_) w(x,1) | r(x,1)\nb: r(x,_) w(x,2) !\nc: r(x,1) w(x,3)\n");
+        assert!(!lost.contains(&"lost-update") && !lost.contains(&"G1a"), "{lost:?}");
+        assert!(lost.contains(&"G2-item") && !lost.contains(&"…-process"), "{lost:?}");
+    }
+}
