@@ -102,17 +102,45 @@ pub(crate) fn is_write(operation: &Operation<'_>) -> bool {
     matches!(operation, Operation::Write { .. } | Operation::Delete { .. } | Operation::Append { .. })
 }
 
-/// Two reads of one key: the second saw a version that the first missed.
+/// Two reads of one key, or rows about it: the second saw a version that the first missed.
 fn non_repeatable(history: &History, first: OpId, second: OpId) -> Vec<Edge> {
     let txn = history.owner(first);
-    let newer = writers(history, second, None).next().map(|write| (second, first, write));
-    let older = writers(history, first, None).next().map(|write| (first, second, write));
-    let Some((saw, missed, write)) = newer.or(older) else { return vec![bad_source(history, second, None)] };
+    let key = differing(history, first, second);
+    let newer = writers(history, second, key).next().map(|write| (second, first, write));
+    let older = writers(history, first, key).next().map(|write| (first, second, write));
+    let Some((saw, missed, write)) = newer.or(older) else { return vec![bad_source(history, second, key)] };
     let writer = history.owner(write);
+    let at_key = |edge: Edge, op: OpId| Edge {
+        key: edge.key.or(key),
+        predicate: key.is_some_and(|key| is_by_predicate(history, op, key)),
+        ..edge
+    };
+    let seen = Reason::Saw { read: saw, write: Some(write) };
     vec![
-        edge(history, Some(writer), txn, EdgeKind::Wr, saw, Reason::Saw { read: saw, write: Some(write) }),
-        edge(history, Some(txn), writer, EdgeKind::Rw, missed, Reason::Missed { read: missed, write }),
+        at_key(edge(history, Some(writer), txn, EdgeKind::Wr, saw, seen), saw),
+        at_key(
+            edge(history, Some(txn), writer, EdgeKind::Rw, missed, Reason::Missed { read: missed, write }),
+            missed,
+        ),
     ]
+}
+
+/// A key at which two operations saw different things.
+fn differing(history: &History, first: OpId, second: OpId) -> Option<KeyId> {
+    let operations = [history.operation(first), history.operation(second)];
+    let rows = |operation: &Operation<'_>| match *operation {
+        Operation::Scan { rows: Some(rows), .. }
+        | Operation::Iterate { rows: Some(rows), .. }
+        | Operation::Query { rows: Some(rows), .. } => rows.iter().map(|row| row.key).collect(),
+        _ => Vec::new(),
+    };
+    let seen = |operation: &Operation<'_>, key: KeyId| match *operation {
+        Operation::Read { key: at, value, .. } if at == key => value,
+        ref many => rows::row_of(many, key),
+    };
+    let named = operations.iter().filter_map(Operation::key);
+    let mut keys = named.chain(operations.iter().flat_map(rows));
+    keys.find(|&key| seen(&operations[0], key) != seen(&operations[1], key))
 }
 
 /// The operations of other transactions that wrote (the end of) what a read returned; those of

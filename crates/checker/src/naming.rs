@@ -132,6 +132,7 @@ fn is_lost_update(edges: &[Edge]) -> bool {
 /// Common names of a cycle with one anti-dependency.
 fn single(edges: &[Edge]) -> &'static str {
     match edges {
+        [one, two] if one.key == two.key && (one.predicate || two.predicate) => "phantom",
         [one, two] if one.key == two.key => "non-repeatable read",
         [_, _] => "fractured read",
         _ => "read skew",
