@@ -1,9 +1,10 @@
-//! Measurements of Taipan. Every command makes its own input from a seed, runs on one core, and prints one table of
-//! CPU time and ratios, so that numbers of one run compare with each other and with nothing else.
+//! Measurements of Taipan. Every command but `read` makes its own input from a seed, runs on one core, and prints one
+//! table of CPU time and ratios, so that numbers of one run compare with each other and with nothing else.
 //!
 //! ```text
 //! cargo run --release -p taipan-bench -- formats [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- peers [TRANSACTIONS]
+//! cargo run --release -p taipan-bench -- read HISTORY…
 //! cargo run --release -p taipan-bench -- memory [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- generate [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- levels [TRANSACTIONS]
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         ["generate", transactions] => run(transactions, generate::run),
         ["levels"] => levels::run(100_000),
         ["levels", transactions] => run(transactions, levels::run),
+        ["read", ref paths @ ..] => peers::read(paths),
         ["convert", from, to] => memory::convert_and_measure(from.as_ref(), to.as_ref()),
         ["checks", ref rest @ ..] => checks::run(rest),
         ["check-one", file, level, limit, strategy] => {
@@ -57,4 +59,5 @@ fn main() -> ExitCode {
 }
 
 const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate|levels [TRANSACTIONS]
+       taipan-bench read HISTORY…
        taipan-bench checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]";

@@ -53,6 +53,26 @@ pub(crate) fn run(transactions: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The same for histories of one's own.
+pub(crate) fn read(paths: &[&str]) -> Result<(), Box<dyn Error>> {
+    println!("{:>9} {:>12} {:>12}  history", "MB", "read MB/s", "ns/operation");
+    for path in paths {
+        let mut operations = 0;
+        let read = best(|| {
+            let loaded = read_path(path.as_ref(), &ReadOptions::default())?;
+            operations = std::hint::black_box(&loaded).history.op_count();
+            Ok(())
+        })?;
+        let megabytes = bytes_of(path.as_ref())?.len() as f64 / 1e6;
+        println!(
+            "{megabytes:>9.1} {:>12.0} {:>12.1}  {path}",
+            megabytes / read,
+            read * 1e9 / operations as f64
+        );
+    }
+    Ok(())
+}
+
 /// The bytes of a file, or of all files of a directory.
 fn bytes_of(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     if path.is_file() {

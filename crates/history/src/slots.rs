@@ -114,28 +114,27 @@ impl Slots {
 
 /// The first thing, by its place, that is the same as an earlier one.
 ///
-/// Faster than putting all of them into a table, because little is looked at twice: a bit for every hash, in a set of
-/// bits that fits the caches, tells the few things that share a bit with another; only these are compared.
+/// Faster than putting all of them into a table, because little is looked at twice: marks for every hash, in few enough
+/// bytes for the caches, tell the few things that share a mark with another; only these are compared.
 pub(crate) fn first_double(hashes: &[u32], same: impl Fn(u32, u32) -> bool) -> Option<u32> {
-    // 1. Bits that two hashes share: about one in sixteen things has such a bit.
-    let bits = (hashes.len().max(64) * BITS_A_HASH).next_power_of_two();
+    // 1. Two bits a mark: seen, and seen again. About one thing in five shares a mark.
+    let marks = (hashes.len().max(32) * MARKS_A_HASH).next_power_of_two();
     let place = |hash: u32| {
-        let bit = (u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (bits - 1);
-        (bit / 64, 1u64 << (bit % 64))
+        let mark = (u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (marks - 1);
+        (mark / 32, mark % 32 * 2)
     };
-    let (mut once, mut twice) = (vec![0u64; bits / 64], vec![0u64; bits / 64]);
+    let mut seen = vec![0u64; marks / 32];
     for &hash in hashes {
-        let (word, bit) = place(hash);
-        twice[word] |= once[word] & bit;
-        once[word] |= bit;
+        let (word, shift) = place(hash);
+        seen[word] |= (1 | (seen[word] >> shift & 1) << 1) << shift;
     }
-    // 2. Compare what shares a bit, in order.
-    let shares = |hash: u32| {
-        let (word, bit) = place(hash);
-        twice[word] & bit != 0
+    // 2. Compare what shares a mark, in order.
+    let is_shared = |hash: u32| {
+        let (word, shift) = place(hash);
+        seen[word] >> shift & 2 != 0
     };
     let mut table = Slots::default();
-    for (id, &hash) in hashes.iter().enumerate().filter(|(_, hash)| shares(**hash)) {
+    for (id, &hash) in hashes.iter().enumerate().filter(|(_, hash)| is_shared(**hash)) {
         let id = id as u32;
         if table.find(hash, |other| same(other, id)).is_some() {
             return Some(id);
@@ -145,7 +144,7 @@ pub(crate) fn first_double(hashes: &[u32], same: impl Fn(u32, u32) -> bool) -> O
     None
 }
 
-const BITS_A_HASH: usize = 16;
+const MARKS_A_HASH: usize = 8;
 
 #[cfg(test)]
 mod tests {

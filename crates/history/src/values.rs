@@ -243,7 +243,12 @@ impl ValueIndex {
     /// Takes a table over; refuses the first value that is there for the second time, by its place.
     pub(crate) fn of(values: Values, columns: NameIndex<ColumnId>) -> Result<Self, usize> {
         let at = |id: u32| values.decode(values.entries[id as usize]);
-        let hashes: Vec<u32> = (0..values.entries.len() as u32).map(|id| hash_value(at(id))).collect();
+        let text = values.text.as_bytes();
+        let hash = |entry: &ValueEntry| match entry.tag {
+            tag::STR => hash_text(&text[entry.data as usize..entry.data as usize + entry.len as usize]),
+            _ => hash_value(values.decode(*entry)),
+        };
+        let hashes: Vec<u32> = values.entries.iter().map(hash).collect();
         match first_double(&hashes, |a, b| same_value(at(a), at(b))) {
             Some(place) => Err(place as usize),
             // Whether anything will be looked up is not known yet: the tables wait for that.
@@ -417,6 +422,13 @@ fn same_value(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     }
 }
 
+#[inline]
+fn hash_text(text: &[u8]) -> u32 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text);
+    fold(hasher.finish())
+}
+
 fn hash_value(value: ValueRef<'_>) -> u32 {
     let mut hasher = FxHasher::default();
     match value {
@@ -425,7 +437,7 @@ fn hash_value(value: ValueRef<'_>) -> u32 {
         ValueRef::Int(value) => hasher.write_i64(value),
         ValueRef::UInt(value) => hasher.write_u64(value),
         ValueRef::Float(value) => hasher.write_u64(value.to_bits()),
-        ValueRef::Str(text) => hasher.write(text.as_bytes()),
+        ValueRef::Str(text) => return hash_text(text.as_bytes()),
         ValueRef::List(elements) => hasher.write(bytemuck::cast_slice(elements)),
         ValueRef::Row(cells) => hasher.write(bytemuck::cast_slice(cells)),
     }
