@@ -19,6 +19,8 @@
 //! [`Solver::decide`] and [`Solver::propagate`], and stop when nothing is wrong any more. Only what was
 //! ever wrong is encoded, and only what is wrong now is decided.
 //!
+//! With the feature `cadical` there is a second search over the same problems, CaDiCaL's, to cross-check this one with.
+//!
 //! ```
 //! use solver::{Graph, Progress, Solver};
 //!
@@ -36,6 +38,8 @@
 //! ```
 
 mod analyze;
+#[cfg(feature = "cadical")]
+pub mod cadical;
 mod graph;
 mod order;
 mod proof;
