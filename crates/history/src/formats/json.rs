@@ -481,14 +481,12 @@ fn too_large(at: usize, text: &str) -> Fault {
 /// Appends a string as JSON, quoted and escaped.
 pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    let mut copied = 0;
-    for (place, byte) in text.bytes().enumerate() {
-        if byte >= b' ' && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&text.as_bytes()[copied..place]);
-        copied = place + 1;
-        match byte {
+    let mut rest = text.as_bytes();
+    loop {
+        let plain = plain_len(rest);
+        out.extend_from_slice(&rest[..plain]);
+        let Some(&special) = rest.get(plain) else { break };
+        match special {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
@@ -496,7 +494,7 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
             b'\t' => out.extend_from_slice(b"\\t"),
             other => out.extend_from_slice(format!("\\u{other:04x}").as_bytes()),
         }
+        rest = &rest[plain + 1..];
     }
-    out.extend_from_slice(&text.as_bytes()[copied..]);
     out.push(b'"');
 }

@@ -359,7 +359,10 @@ pub(super) fn push_value(out: &mut Vec<u8>, history: &History, id: ValueId) {
             out.push(b'{');
             for (index, cell) in cells.iter().enumerate() {
                 comma(out, index);
-                push_string(out, &history.values().columns().get(cell.column).to_string());
+                match history.values().columns().get(cell.column) {
+                    NameRef::Str(text) => push_string(out, text),
+                    NameRef::Int(value) => push_string(out, &value.to_string()),
+                }
                 out.push(b':');
                 push_value(out, history, cell.value);
             }
@@ -369,16 +372,20 @@ pub(super) fn push_value(out: &mut Vec<u8>, history: &History, id: ValueId) {
 }
 
 fn push_int(out: &mut Vec<u8>, value: i64) {
+    // Two digits at a time: half the divisions.
     let mut digits = [0u8; 20];
     let mut start = digits.len();
     let mut rest = value.unsigned_abs();
-    loop {
+    while rest >= 10 {
+        let two = (rest % 100) as u8;
+        rest /= 100;
+        start -= 2;
+        digits[start] = b'0' + two / 10;
+        digits[start + 1] = b'0' + two % 10;
+    }
+    if rest > 0 || start == digits.len() {
         start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        digits[start] = b'0' + rest as u8;
     }
     if value < 0 {
         out.push(b'-');
