@@ -15,7 +15,7 @@
 //! lineage); veristrong.txt §3 (duplicate values).
 
 use crate::lists::{self, ListRead};
-use crate::problem::{Alternative, Count, Match, sort_versions};
+use crate::problem::{ALL_BUT, Alternative, Count, Match, sort_versions};
 pub(crate) use crate::problem::{INITIAL, NONE, Problem, Read, Repeats, Standing, Txn, Version};
 use crate::rows::{Claim, Test, Universe};
 use crate::scripts::{self, Action};
@@ -784,7 +784,8 @@ fn choose_among(
     Some(((problem.by_value.len() + first) as u32, len as u32))
 }
 
-/// The versions of a key of which all claims hold; `None` if that is all of them.
+/// The versions of a key of which all claims hold; `None` if that is all of them. The shorter of two lists is kept:
+/// those, or all others.
 fn choose(
     problem: &Problem,
     history: &History,
@@ -795,27 +796,31 @@ fn choose(
 ) -> Option<(u32, u32)> {
     let fits = |value: ValueId| claims.iter().all(|claim| claim.accepts(history, value));
     let first = choices.len();
-    let mut all = 1;
-    for &(value, version) in problem.versions_of_key(raw.key) {
-        if problem.versions[version as usize].txn != txn {
-            all += 1;
-            if fits(value) {
-                choices.push((ValueId::UNKNOWN, version));
-            }
+    let versions = problem.versions_of_key(raw.key).iter();
+    let others = versions.filter(|&&(_, version)| problem.versions[version as usize].txn != txn);
+    let all = others.clone().map(|&(value, version)| (version, fits(value)));
+    let all = all.chain([(INITIAL, fits(problem.initial[raw.key as usize]))]);
+    let (mut fitting, mut only, mut count) = (0, NONE, 0);
+    for (version, fits) in all.clone() {
+        count += 1;
+        if fits {
+            fitting += 1;
+            only = version;
         }
     }
-    choices[first..].sort_unstable();
-    if fits(problem.initial[raw.key as usize]) {
-        choices.push((ValueId::UNKNOWN, INITIAL));
+    match fitting {
+        _ if fitting == count => return None,
+        0 => return Some((NONE, 0)),
+        1 if problem.alternative_of_version(only) == NONE => return Some((only, 0)),
+        _ => {}
     }
-    let found = match choices[first..] {
-        ref some if some.len() == all => None,
-        [] => Some((NONE, 0)),
-        [(_, only)] if problem.alternative_of_version(only) == NONE => Some((only, 0)),
-        ref some => return Some(((problem.by_value.len() + first) as u32, some.len() as u32)),
-    };
-    choices.truncate(first);
-    found
+    let all_but = fitting > count - fitting;
+    let kept = all.filter(|&(_, fits)| fits != all_but).map(|(version, _)| (ValueId::UNKNOWN, version));
+    choices.extend(kept);
+    choices[first..].sort_unstable();
+    let len = (choices.len() - first) as u32;
+    let start = (problem.by_value.len() + first) as u32;
+    Some((start, if all_but { len | ALL_BUT } else { len }))
 }
 
 fn look_up(problem: &Problem, txn: Txn, raw: &RawRead) -> (u32, u32) {

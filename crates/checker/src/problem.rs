@@ -9,6 +9,9 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// The version that was there before the first transaction.
 pub(crate) const INITIAL: u32 = u32::MAX - 1;
 
+/// Marks a number of versions as those that a read did not see.
+pub(crate) const ALL_BUT: u32 = 1 << 31;
+
 /// A transaction that can have taken effect, numbered from 0 without gaps in the order of the file.
 pub(crate) type Txn = u32;
 
@@ -39,7 +42,8 @@ pub(crate) struct Read {
     pub(crate) txn: Txn,
     /// The version (or [`INITIAL`]) if there is one; else where the candidates begin in `by_value`.
     pub(crate) source: u32,
-    /// How many candidates there are in `by_value`; 0: `source` is the version itself.
+    /// How many candidates there are in `by_value`; 0: `source` is the version itself. With [`ALL_BUT`]: how many
+    /// versions of the key are no candidates.
     pub(crate) candidates: u32,
     pub(crate) op: OpId,
 }
@@ -177,15 +181,27 @@ impl Problem {
     /// The candidates of an ambiguous read: versions with its value that are not its own transaction's,
     /// and [`INITIAL`] if that has the value.
     pub(crate) fn candidates(&self, read: &Read) -> impl Iterator<Item = u32> + '_ {
-        let piece = &self.by_value[read.source as usize..(read.source + read.candidates) as usize];
+        let piece = self.listed(read);
         let (txn, key, value) = (read.txn, read.key, piece[0].0);
-        let is_whole = !self.is_narrowed(read);
-        let initial = (is_whole && self.initial[key as usize] == value).then_some(INITIAL);
-        let others = piece.iter().map(|&(_, version)| version).filter(move |&version| {
-            let Some(version) = self.versions.get(version as usize) else { return true };
-            version.txn != txn && self.standing[version.txn as usize] != Standing::Out
+        let all_but = read.candidates & ALL_BUT != 0;
+        let is_struck = move |version: u32| all_but && is_listed(piece, version);
+        let initial = if all_but {
+            !is_listed(piece, INITIAL)
+        } else {
+            !self.is_narrowed(read) && self.initial[key as usize] == value
+        };
+        let others = if all_but { self.versions_of_key(key) } else { piece };
+        let others = others.iter().map(|&(_, version)| version).filter(move |&version| {
+            let Some(of) = self.versions.get(version as usize) else { return true };
+            of.txn != txn && self.standing[of.txn as usize] != Standing::Out && !is_struck(version)
         });
-        initial.into_iter().chain(others)
+        initial.then_some(INITIAL).into_iter().chain(others)
+    }
+
+    /// The candidates of an ambiguous read as they are listed, or those that are none.
+    #[inline]
+    fn listed(&self, read: &Read) -> &[(ValueId, u32)] {
+        &self.by_value[read.source as usize..(read.source + (read.candidates & !ALL_BUT)) as usize]
     }
 
     /// The alternative that a read belongs to, or [`NONE`].
@@ -224,8 +240,7 @@ impl Problem {
         }
         let wanted = self.value_of(read);
         if !wanted.is_known() {
-            let piece = &self.by_value[read.source as usize..(read.source + read.candidates) as usize];
-            return piece.binary_search_by_key(&version, |&(_, candidate)| candidate).is_ok();
+            return is_listed(self.listed(read), version) == (read.candidates & ALL_BUT == 0);
         }
         wanted
             == match version {
@@ -403,13 +418,21 @@ impl Problem {
             return;
         }
         let value = self.value_of(&read);
-        let start = if self.is_narrowed(&read) { read.source as usize } else { self.by_value.len() };
+        let in_place = self.is_narrowed(&read) && read.candidates & ALL_BUT == 0;
+        let start = if in_place { read.source as usize } else { self.by_value.len() };
         self.by_value.resize(self.by_value.len().max(start + left.len()), (value, INITIAL));
-        for (place, &version) in self.by_value[start..].iter_mut().zip(left) {
+        let places = &mut self.by_value[start..start + left.len()];
+        for (place, &version) in places.iter_mut().zip(left) {
             *place = (value, version);
         }
+        places.sort_unstable();
         self.reads[id] = Read { source: start as u32, candidates: left.len() as u32, ..read };
     }
+}
+
+/// Whether a version is in a list that is ascending by version.
+fn is_listed(list: &[(ValueId, u32)], version: u32) -> bool {
+    list.binary_search_by_key(&version, |&(_, listed)| listed).is_ok()
 }
 
 /// Groups the versions by key, each group ascending by value.

@@ -17,8 +17,12 @@
 //! *Source*: vbox.txt §3.1 (predicate reads as truths about keys); boomslang.txt §A.4 (iterators).
 
 use crate::observe::normal;
-use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, ValueId};
+use history::{
+    ColumnId, Comparison, History, Id, KeyId, NameRef, OpId, Operation, Predicate, Range, Row, Status,
+    ValueId, ValueRef, Values,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
 
 /// What an operation asked about a key's value.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +81,8 @@ pub(crate) struct Universe {
     ranks: Vec<u32>,
     /// The keys that may ever hold each value.
     holders: Vec<(ValueId, Vec<KeyId>)>,
+    /// For each column that predicates compare with numbers: the numbers there, ascending, and whose they are.
+    columns: FxHashMap<ColumnId, Vec<(ValueId, u32)>>,
 }
 
 impl Universe {
@@ -93,7 +99,36 @@ impl Universe {
             matches!(it, Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. })
         });
         let holders = if by_predicate { holders(history) } else { Vec::new() };
-        Some(Self { sorted, ranks, holders })
+        let mut columns = FxHashMap::default();
+        for operation in operations() {
+            if let Operation::Query { predicate, .. }
+            | Operation::Update { predicate, .. }
+            | Operation::DeleteWhere { predicate, .. } = operation
+                && let Some(Interval { column, .. }) = Interval::of(history.values(), predicate)
+            {
+                columns.entry(column).or_insert_with(|| numbers(history.values(), &holders, column));
+            }
+        }
+        Some(Self { sorted, ranks, holders, columns })
+    }
+
+    /// The values that may satisfy a predicate, by their place in `holders`.
+    fn candidates(&self, values: &Values, predicate: &Predicate) -> Vec<u32> {
+        let Some(interval) = Interval::of(values, predicate) else {
+            return (0..self.holders.len() as u32).collect();
+        };
+        let Some(numbers) = self.columns.get(&interval.column) else { return Vec::new() };
+        let is_before = |number: ValueId| {
+            let from = interval.from.map(|from| values.compare(number, from));
+            from.is_some_and(|order| order == Some(Ordering::Less))
+        };
+        let is_behind = |number: ValueId| {
+            let to = interval.to.map(|to| values.compare(number, to));
+            to.is_some_and(|order| order == Some(Ordering::Greater))
+        };
+        let start = numbers.partition_point(|&(number, _)| is_before(number));
+        let end = numbers.partition_point(|&(number, _)| !is_behind(number)).max(start);
+        numbers[start..end].iter().map(|&(_, place)| place).collect()
     }
 
     fn rank(&self, key: KeyId) -> u32 {
@@ -148,13 +183,70 @@ impl Universe {
         predicate: &Predicate,
         more: impl Iterator<Item = KeyId>,
     ) -> Vec<KeyId> {
-        let satisfying = self.holders.iter().filter(|(value, _)| predicate.holds(history.values(), *value));
+        let candidates = self.candidates(history.values(), predicate).into_iter();
+        let satisfying = candidates
+            .map(|place| &self.holders[place as usize])
+            .filter(|(value, _)| predicate.holds(history.values(), *value));
         let mut keys: Vec<KeyId> =
             satisfying.flat_map(|(_, keys)| keys.iter().copied()).chain(more).collect();
         keys.sort_unstable();
         keys.dedup();
         keys
     }
+}
+
+/// Numbers between which a column must lie for a predicate to hold; both belong to it.
+struct Interval {
+    column: ColumnId,
+    from: Option<ValueId>,
+    to: Option<ValueId>,
+}
+
+impl Interval {
+    /// `None` if the predicate does not ask for such.
+    fn of(values: &Values, predicate: &Predicate) -> Option<Self> {
+        match predicate {
+            Predicate::Compare { column, with, constant } if is_number(values, *constant) => {
+                let (from, to) = match with {
+                    Comparison::Equal => (Some(*constant), Some(*constant)),
+                    Comparison::Less | Comparison::LessOrEqual => (None, Some(*constant)),
+                    Comparison::Greater | Comparison::GreaterOrEqual => (Some(*constant), None),
+                    Comparison::NotEqual => return None,
+                };
+                Some(Self { column: *column, from, to })
+            }
+            Predicate::All(parts) => {
+                let mut intervals = parts.iter().filter_map(|part| Self::of(values, part));
+                let mut interval = intervals.next()?;
+                for other in intervals.filter(|other| other.column == interval.column).collect::<Vec<_>>() {
+                    interval.from = interval.from.or(other.from);
+                    interval.to = interval.to.or(other.to);
+                }
+                Some(interval)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_number(values: &Values, value: ValueId) -> bool {
+    matches!(values.get(value), ValueRef::Int(_) | ValueRef::UInt(_))
+        || matches!(values.get(value), ValueRef::Float(number) if !number.is_nan())
+}
+
+/// The numbers in a column, ascending.
+fn numbers(values: &Values, holders: &[(ValueId, Vec<KeyId>)], column: ColumnId) -> Vec<(ValueId, u32)> {
+    let is_scalar_column = values.columns().get(column) == NameRef::Str("value");
+    let cell = |value: ValueId| match values.get(value) {
+        ValueRef::Row(cells) => cells.iter().find(|cell| cell.column == column).map(|cell| cell.value),
+        _ => is_scalar_column.then_some(value),
+    };
+    let mut numbers: Vec<(ValueId, u32)> = (holders.iter().zip(0..))
+        .filter_map(|((value, _), place)| Some((cell(*value)?, place)))
+        .filter(|&(number, _)| is_number(values, number))
+        .collect();
+    numbers.sort_by(|a, b| values.compare(a.0, b.0).unwrap_or(Ordering::Equal));
+    numbers
 }
 
 /// Whatever was written to a key, or was there at first, it may hold; and what a predicate write sets, if its

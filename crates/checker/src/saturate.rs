@@ -45,6 +45,7 @@ pub(crate) fn saturate(problem: &mut Problem, known: &mut Known, position: &[u32
     let chains = Chains::new(problem);
     let clocks = Clocks::new(problem, known, &chains, position);
     let writers = Writers::new(problem, &chains);
+    let before = known.derived.len();
     let mut rules = Rules {
         problem,
         known,
@@ -55,11 +56,13 @@ pub(crate) fn saturate(problem: &mut Problem, known: &mut Known, position: &[u32
         is_impossible: false,
     };
     rules.apply();
-    let all = (rules.ruled_out + rules.left).max(1);
+    let (ruled_out, all) = (rules.ruled_out, rules.ruled_out + rules.left);
     if rules.is_impossible {
         return Round::Impossible;
     }
-    Round::RuledOut { share: rules.ruled_out as f64 / all as f64 }
+    // Where there is no candidate to rule out, edges tell whether it goes on.
+    let (done, of) = if all > 0 { (ruled_out, all) } else { (known.derived.len() - before, problem.len()) };
+    Round::RuledOut { share: done as f64 / of.max(1) as f64 }
 }
 
 /// Sessions, as chains of transactions that certainly took effect.
@@ -218,7 +221,9 @@ impl Rules<'_> {
         let mut latest = Vec::new();
         for id in 0..self.problem.reads.len() {
             let read = self.problem.reads[id];
-            if self.problem.standing[read.txn as usize] != Standing::In {
+            // What a read did not see rules out little, and there is much of it.
+            let is_claim = !read.is_known() && !self.problem.value_of(&read).is_known();
+            if self.problem.standing[read.txn as usize] != Standing::In || is_claim {
                 continue;
             }
             latest.clear();
