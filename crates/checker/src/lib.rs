@@ -27,6 +27,7 @@ mod pipeline;
 mod problem;
 mod prove;
 mod refine;
+mod resolve;
 mod restrict;
 mod rows;
 mod saturate;
