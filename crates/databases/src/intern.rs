@@ -10,6 +10,11 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
+    /// Nothing yet, and no header: what follows what was taken before.
+    pub(crate) fn empty() -> Self {
+        Self { builder: Builder::new() }
+    }
+
     pub(crate) fn new(header: &Header) -> Self {
         let mut this = Self { builder: Builder::new() };
         for (key, value) in &header.initial {

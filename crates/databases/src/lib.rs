@@ -29,6 +29,7 @@
 mod dialect;
 mod driver;
 mod fjall;
+mod gate;
 mod intern;
 mod isolation;
 mod line;
@@ -50,11 +51,14 @@ mod workloads;
 
 pub use driver::{Access, Database, Failure, Fault, Session, Stamp};
 pub use fjall::{Fjall, Probe};
+pub use gate::Gate;
 pub use isolation::{Isolation, PROFILES, Profile};
 pub use mariadb::MariaDb;
 pub use matrix::{Cell, Console, Matrix, MatrixRow, SCHEDULES, Schedule, Scripted, TraceLine, cell, matrix};
 pub use postgres::Postgres;
-pub use record::{Detail, Header, Listener, OpRecord, RecordError, Recorder, Sinks, Tracer, TxnRecord};
+pub use record::{
+    Batch, Detail, Header, Listener, OpRecord, RecordError, Recorder, Sinks, Tracer, TxnRecord,
+};
 pub use redb::Redb;
 pub use request::{
     Column, Condition, KeyRange, Kind, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Schema, Value,

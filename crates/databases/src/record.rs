@@ -30,6 +30,7 @@ use crate::line;
 use crate::line_file::{LineFile, Written};
 use crate::request::{Request, Response, Value};
 use crate::run::RunError;
+use crate::timestamps;
 use history::{BuildError, History, Id, Name, Span, Status};
 use std::fmt;
 use std::io;
@@ -162,6 +163,8 @@ struct Sink {
     listener: Option<Listener>,
     /// Outcome and stamp of every transaction, in the order of the file, if they are kept.
     stamps: Option<Vec<(Status, Option<Stamp>)>>,
+    /// Timestamps of transactions that were taken from memory, for the file.
+    times: Vec<Option<(i64, i64)>>,
     /// Transactions that ended and could not be written down.
     lost: u64,
 }
@@ -191,7 +194,7 @@ impl Recorder {
         };
         let memory = sinks.memory.then(|| Interner::new(header));
         let stamps = sinks.stamps.then(Vec::new);
-        let sink = Sink { file, memory, listener: sinks.listener, stamps, lost: 0 };
+        let sink = Sink { file, memory, listener: sinks.listener, stamps, times: Vec::new(), lost: 0 };
         let shared =
             Shared { start: Instant::now(), detail: sinks.detail, is_off: false, sink: Mutex::new(sink) };
         Ok(Self { shared: Arc::new(shared) })
@@ -199,7 +202,8 @@ impl Recorder {
 
     /// Records nothing, and reads no clock: for measuring what recording costs.
     pub fn off() -> Self {
-        let sink = Sink { file: None, memory: None, listener: None, stamps: None, lost: 0 };
+        let sink =
+            Sink { file: None, memory: None, listener: None, stamps: None, times: Vec::new(), lost: 0 };
         let detail = Detail { statements: false, operation_clocks: false };
         let shared = Shared { start: Instant::now(), detail, is_off: true, sink: Mutex::new(sink) };
         Self { shared: Arc::new(shared) }
@@ -239,16 +243,30 @@ impl Recorder {
     /// The history with the database's own timestamps; the file gets them, too. Transactions that did not
     /// commit, as far as their clients know, have none.
     pub fn finish_timestamped(self, database: &dyn Database) -> Result<History, RunError> {
-        let (memory, stamps, file) = {
+        let history = self.take_timestamped(database)?.history;
+        let (file, times) = {
             let mut sink = self.shared.sink();
-            (sink.memory.take(), sink.stamps.take(), sink.file.take())
+            (sink.file.take(), std::mem::take(&mut sink.times))
         };
-        let mut history =
-            memory.map_or_else(|| Ok(History::default()), Interner::finish).map_err(RecordError::from)?;
-        let Some(stamps) = stamps else { return Ok(history) };
-        let (statuses, stamps): (Vec<Status>, Vec<Option<Stamp>>) = stamps.into_iter().unzip();
-        let mut times = database.timestamps(&stamps)?;
-        for (time, (status, stamp)) in times.iter_mut().zip(statuses.iter().zip(&stamps)) {
+        if let Some(file) = file {
+            file.insert_timestamps(&times)?;
+        }
+        Ok(history)
+    }
+
+    /// What was recorded in memory since the last call, with the database's own timestamps. No transaction
+    /// may be open: see [`crate::Gate`]. If it fails, nothing is taken.
+    pub fn take_timestamped(&self, database: &dyn Database) -> Result<Batch, RunError> {
+        let mut sink = self.shared.sink();
+        let mut times = match &sink.stamps {
+            None => Vec::new(),
+            Some(stamps) => {
+                let stamps: Vec<Option<Stamp>> = stamps.iter().map(|(_, stamp)| stamp.clone()).collect();
+                database.timestamps(&stamps)?
+            }
+        };
+        let stamps = sink.stamps.as_mut().map(std::mem::take).unwrap_or_default();
+        for (time, (status, stamp)) in times.iter_mut().zip(&stamps) {
             let has_committed = match status {
                 Status::Committed => true,
                 Status::Aborted => false,
@@ -259,14 +277,31 @@ impl Recorder {
                 *time = None;
             }
         }
+        let memory = sink.memory.as_mut().map(|memory| std::mem::replace(memory, Interner::empty()));
+        let mut history =
+            memory.map_or_else(|| Ok(History::default()), Interner::finish).map_err(RecordError::from)?;
         history
-            .set_db_timestamps(|txn| times[txn.index()].map(|(start, commit)| (start.into(), commit.into())))
+            .set_db_timestamps(|txn| {
+                let time = times.get(txn.index()).copied().flatten();
+                time.map(|(start, commit)| (start.into(), commit.into()))
+            })
             .map_err(RecordError::from)?;
-        if let Some(file) = file {
-            file.insert_timestamps(&times)?;
+        let settled = times.iter().flatten().map(|&(_, commit)| timestamps::settled(commit)).max();
+        if sink.file.is_some() {
+            sink.times.extend(times);
         }
-        Ok(history)
+        Ok(Batch { history, settled })
     }
+}
+
+/// A part of a history that ended while no transaction was open.
+#[derive(Debug)]
+pub struct Batch {
+    /// The transactions.
+    pub history: History,
+    /// All later transactions start and commit after this timestamp; `None` if there were no transactions
+    /// with timestamps.
+    pub settled: Option<i64>,
 }
 
 impl Shared {

@@ -13,6 +13,7 @@
 //! A connection that is lost before COMMIT was sent leaves no effect: the server rolls back.
 
 use crate::driver::{Access, Database, Failure, Fault, Session};
+use crate::gate::Gate;
 use crate::isolation::Isolation;
 use crate::record::{RecordError, Recorder, Tracer};
 use crate::request::{Request, Response, Schema, Value};
@@ -86,6 +87,8 @@ pub struct RunOptions {
     pub reconnect: Duration,
     /// Counters to watch, and the switch that stops the run.
     pub progress: Arc<Progress>,
+    /// Lets somebody look at the database while no transaction is open.
+    pub gate: Arc<Gate>,
 }
 
 impl Default for RunOptions {
@@ -101,6 +104,7 @@ impl Default for RunOptions {
             faults: Vec::new(),
             reconnect: Duration::from_secs(30),
             progress: Arc::default(),
+            gate: Arc::default(),
         }
     }
 }
@@ -393,9 +397,14 @@ struct Ending {
 
 impl Worker<'_> {
     fn work(mut self, mut client: Box<dyn Client + '_>) -> Result<(), RunError> {
+        let inside = self.options.gate.enter();
         let mut session = self.database.connect(self.schema)?;
         while self.goes_on() && client.next_transaction() {
-            self.place.wait(|| self.options.progress.stopped());
+            inside.pass();
+            self.place.wait(|| {
+                inside.pass();
+                self.options.progress.stopped()
+            });
             let ending = self.transaction(&mut *session, &mut *client);
             let operations = self.tracer.operations();
             self.tracer.write(ending.status)?;

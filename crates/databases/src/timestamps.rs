@@ -36,6 +36,12 @@ fn commit_time(rank: usize) -> i64 {
     2 * rank as i64
 }
 
+/// The last commit at or before a commit timestamp; all transactions that begin when it has happened, and
+/// nothing else is open, start after it.
+pub(crate) fn settled(commit: i64) -> i64 {
+    commit - commit.rem_euclid(2)
+}
+
 /// Everything a set snapshot says: transactions below `xmax` are visible if they committed, except `xip`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SetSnapshot {

@@ -509,6 +509,10 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     pub(crate) timestamps: bool,
 
+    /// Check snapshot isolation while the database runs, by its own timestamps; the usual check follows
+    #[arg(long)]
+    pub(crate) live: bool,
+
     /// Run for this many seconds instead of a number of transactions
     #[arg(long, value_name = "SECS", value_parser = seconds, conflicts_with = "transactions")]
     pub(crate) duration: Option<Duration>,

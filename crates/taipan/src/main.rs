@@ -17,6 +17,7 @@ mod exit;
 mod flags;
 mod input;
 mod limits;
+mod live;
 mod output;
 mod patient;
 mod recording;

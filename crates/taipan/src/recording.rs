@@ -2,6 +2,7 @@
 
 use crate::console::Progress;
 use crate::flags::{LoadFlags, WorkloadFlags};
+use crate::live::Live;
 use checker::Level;
 use databases::{
     Counts, Database, Detail, Header, Isolation, Naming, Plan, Recorder, RunOptions, Sinks, WorkloadPlan,
@@ -29,6 +30,8 @@ pub(crate) struct Recorded {
     pub(crate) time: Duration,
     /// Why the run ended before its time.
     pub(crate) trouble: Option<String>,
+    /// What was seen while it ran.
+    pub(crate) live: Option<Live>,
 }
 
 /// How to record from a live database.
@@ -40,6 +43,8 @@ pub(crate) struct Session<'a> {
     pub(crate) levels: &'a [Level],
     /// Whether to ask for the database's own timestamps.
     pub(crate) timestamps: bool,
+    /// Whether the online checker looks on.
+    pub(crate) live: bool,
     /// When to stop, if not after the number of transactions.
     pub(crate) duration: Option<Duration>,
     /// A file in the native format, written as it happens. The history is then read from it afterwards.
@@ -103,6 +108,7 @@ pub(crate) fn simulated(config: Config) -> Result<Recorded, String> {
         planted: summary.planted,
         time: started.elapsed(),
         trouble: None,
+        live: None,
     })
 }
 
@@ -121,13 +127,20 @@ pub(crate) fn live(
     let plan = plan(settings, session.load)?;
     let header = header(&name, &isolation, level, &plan);
     database.create(&plan.schema(), &header.initial).map_err(said)?;
-    if session.timestamps {
+    let timestamps = session.timestamps || session.live;
+    if timestamps {
         database.enable_timestamps(&isolation).map_err(said)?;
     }
+    let repeats = plan.settings().duplicate_keys > 0.0;
+    let live = || live_level(level, session.levels).and_then(|level| Live::new(level, repeats));
+    let mut live = session.live.then(live).transpose()?;
+    // What the online checker takes from memory is read from a file afterwards.
+    let folder = tempfile::tempdir().map_err(said)?;
+    let file = session.file.or_else(|| session.live.then(|| folder.path().join("history.jsonl")));
     let sinks = Sinks {
-        memory: session.file.is_none(),
-        file: session.file.clone(),
-        stamps: session.timestamps,
+        memory: file.is_none() || session.live,
+        file: file.clone(),
+        stamps: timestamps,
         detail: session.load.detail(),
         ..Sinks::default()
     };
@@ -144,8 +157,14 @@ pub(crate) fn live(
         ..RunOptions::default()
     };
     let started = Instant::now();
+    let database: &dyn Database = database;
     let run = || databases::run(database, &plan, &recorder, &options);
-    let result = watched(&options, progress, &interrupt, run);
+    let tick = || {
+        let live = live.as_mut()?;
+        live.tick(&options.gate, &recorder, database);
+        Some(live.standing())
+    };
+    let result = watched(&options, progress, &interrupt, tick, run);
     let time = started.elapsed();
     // A run that stopped early, by a full disk or a server that went away, left a history that is whole.
     let trouble = match result {
@@ -158,16 +177,32 @@ pub(crate) fn live(
             "{trouble}; {lost} transactions that took effect are missing, so what was recorded is not checked"
         ));
     }
-    let history = match session.timestamps {
+    if let Some(live) = &mut live {
+        live.finish(&recorder, database)?;
+    }
+    let history = match timestamps {
         true => recorder.finish_timestamped(database).map_err(said)?,
         false => recorder.finish().map_err(said)?,
     };
     interrupt.is_over();
-    let history = match &session.file {
+    let history = match &file {
         None => history,
         Some(file) => history::formats::read_path(file, &ReadOptions::default()).map_err(said)?.history,
     };
-    Ok(Recorded { history, level, database: name, planted: Vec::new(), time, trouble })
+    Ok(Recorded { history, level, database: name, planted: Vec::new(), time, trouble, live })
+}
+
+/// The level that is checked while the database runs: by timestamps, so without the orders that another
+/// level may allow.
+fn live_level(promised: Level, asked: &[Level]) -> Result<Level, String> {
+    let snapshot_isolation = Level::parse("snapshot-isolation").map_err(said)?;
+    let levels = if asked.is_empty() { &[promised] } else { asked };
+    match levels.iter().any(|level| implies(*level, snapshot_isolation)) {
+        true => Ok(snapshot_isolation),
+        false => {
+            Err("--live checks snapshot isolation, which is neither promised here nor asked for".to_owned())
+        }
+    }
 }
 
 impl LoadFlags {
@@ -269,6 +304,7 @@ fn watched<T: Send>(
     options: &RunOptions,
     progress: &Progress,
     interrupt: &Interrupt,
+    mut tick: impl FnMut() -> Option<String> + Send,
     run: impl FnOnce() -> Result<T, databases::RunError>,
 ) -> Result<T, databases::RunError> {
     let done = AtomicBool::new(false);
@@ -276,7 +312,7 @@ fn watched<T: Send>(
         scope.spawn(|| {
             let mut rate = Rate::new();
             while !done.load(Ordering::Relaxed) {
-                rate.show(options.progress.counts(), progress);
+                rate.show(options.progress.counts(), tick().as_deref(), progress);
                 if interrupt.is_asked() {
                     options.progress.stop();
                 }
@@ -301,7 +337,7 @@ impl Rate {
         Self { since: Instant::now(), before: 0, a_second: 0.0 }
     }
 
-    fn show(&mut self, counts: Counts, progress: &Progress) {
+    fn show(&mut self, counts: Counts, standing: Option<&str>, progress: &Progress) {
         let Counts { committed, aborted, unknown, .. } = counts;
         let all = committed + aborted + unknown;
         progress.at(all);
@@ -313,7 +349,8 @@ impl Rate {
         (self.since, self.before) = (Instant::now(), all);
         let share = 100.0 * aborted as f64 / all.max(1) as f64;
         let unknown = if unknown > 0 { format!(", {unknown} unknown") } else { String::new() };
-        progress.say(format_args!("{:.0} a second, {share:.0} % aborted{unknown}", self.a_second));
+        let standing = standing.map(|standing| format!("; {standing}")).unwrap_or_default();
+        progress.say(format_args!("{:.0} a second, {share:.0} % aborted{unknown}{standing}", self.a_second));
     }
 }
 

@@ -113,6 +113,17 @@ fn an_interrupt_ends_the_run_with_a_check_and_leaves_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+#[test]
+fn a_run_is_checked_while_it_goes_on() {
+    let arguments = "postgres:temp --workload read-modify-write --set keys=100 --live --duration 3";
+    let Some((exit, text)) = run(&format!("{arguments} --fault kill-server@1.5")) else { return };
+    assert!(exit == Some(0) && text.contains("serializable: accepted"), "{text}");
+    assert!(text.contains("by their timestamps, 0 violations of snapshot isolation"), "{text}");
+    let target = "mariadb:temp --isolation repeatable-read --level snapshot-isolation --live";
+    let Some((exit, text)) = run(&format!("{target} {UPDATES}")) else { return };
+    assert!(exit == Some(1) && text.contains("breaks noconflict at key"), "{text}");
+}
+
 /// A file system of three megabytes, if this user may have one.
 struct SmallDisk(tempfile::TempDir);
 

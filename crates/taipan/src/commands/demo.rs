@@ -60,6 +60,7 @@ fn real_database(file: &Path, console: &mut Console) -> Result<Recorded, Stop> {
         isolation: None,
         levels: &[],
         timestamps: false,
+        live: false,
         duration: None,
         file: Some(file.to_owned()),
         load: &LoadFlags::default(),

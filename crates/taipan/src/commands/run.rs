@@ -20,14 +20,27 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     for planted in &recorded.planted {
         console.note(format_args!("planted {}", recording::place(planted)));
     }
+    let mut exit = Exit::Accepted;
+    if let Some(live) = &recorded.live {
+        for violation in &live.violations {
+            console.note(format_args!("while it ran: {violation}"));
+        }
+        let (settled, count) = (live.settled(), live.count);
+        let left = if live.judges_conflicts { "" } else { "; conflicts of writes are left to the check" };
+        console.note(format_args!(
+            "while it ran: {settled} transactions by their timestamps, {count} violations of snapshot \
+             isolation{left}"
+        ));
+        exit = if count > 0 { Exit::Violated } else { exit };
+    }
     if flags.no_check {
-        return Ok(Exit::Accepted);
+        return Ok(exit);
     }
     let asked = if flags.levels.level.is_empty() { vec![recorded.level] } else { flags.levels.level.clone() };
     let levels = checking.levels(&asked, &opened).map_err(Stop::Error)?;
     let mut sink = Sink::new(flags.output, flags.report.clone());
     // A run that stopped early did not do what was asked, whatever its history says.
-    let mut exit = if recorded.trouble.is_some() { Exit::Error } else { Exit::Accepted };
+    exit = exit.and(if recorded.trouble.is_some() { Exit::Error } else { Exit::Accepted });
     {
         let progress = console.progress(1);
         for level in levels {
@@ -44,6 +57,9 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
 fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
     let progress = console.progress(flags.plan.transactions);
     progress.say(format_args!("running on {}", flags.target));
+    if flags.target.starts_with("sim:") && flags.live {
+        return Err("--live is for databases that run; a simulated one has run when it is checked".to_owned());
+    }
     if flags.target.starts_with("sim:") {
         let target: workload::Target = flags.target.parse().map_err(|error| format!("{error}"))?;
         let recorded = recording::simulated(flags.plan.config(&target)?)?;
@@ -62,6 +78,7 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
         isolation: flags.isolation.as_deref(),
         levels: &flags.levels.level,
         timestamps: flags.timestamps,
+        live: flags.live,
         duration: flags.duration,
         file: flags.record.clone(),
         load: &flags.load,
