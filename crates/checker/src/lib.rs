@@ -23,6 +23,7 @@ mod lists;
 mod naming;
 mod observe;
 pub mod oracle;
+mod parts;
 mod pipeline;
 mod problem;
 mod prove;

@@ -13,6 +13,7 @@ use crate::eager::{self, Found, Strategy};
 use crate::levels::{Level, Rule};
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
+use crate::parts;
 use crate::refine::{self, Refined};
 use crate::rows;
 use crate::saturate::{self, Round};
@@ -93,16 +94,78 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
     if options.strategy != Strategy::Lazy {
         return by_encoding(history, &problem, level, options, stats);
     }
-    // 2. Where session order does not count it still tells the likely order: whatever keeps to it is
-    //    explained, and a part that no order explains, with or without sessions, settles it too.
+    // 2. Independent parts, where real time does not tie them together.
+    if level.realtime || problem.len() < PARTS_WORTH {
+        return explain_or_without_sessions(history, &problem, level, options, stats);
+    }
+    let bundles = parts::bundles(&problem, options.cores());
+    explain_bundles(history, &problem, &bundles, level, options, stats)
+}
+
+/// Problems of fewer transactions are not taken apart.
+const PARTS_WORTH: usize = 2_000;
+
+/// Explains independent parts at once, each on a thread of its own.
+fn explain_bundles(
+    history: &History,
+    problem: &Problem,
+    bundles: &[Vec<Txn>],
+    level: Level,
+    options: &Options,
+    stats: &mut Stats,
+) -> Decision {
+    if bundles.is_empty() {
+        return explain_or_without_sessions(history, problem, level, options, stats);
+    }
+    let explain_bundle = |bundle: &[Txn]| {
+        let mut stats = Stats::default();
+        let part = problem.part(bundle);
+        let decision = explain_or_without_sessions(history, &part, level, options, &mut stats);
+        (decision, stats)
+    };
+    let decisions: Vec<(Decision, Stats)> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            bundles.iter().map(|bundle| scope.spawn(move || explain_bundle(bundle))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a check does not panic")).collect()
+    });
+    stats.record("bundles", bundles.len() as f64);
+    together(decisions, stats)
+}
+
+/// Explanations of parts, one after the other; or what is wrong with one of them.
+fn together(decisions: Vec<(Decision, Stats)>, stats: &mut Stats) -> Decision {
+    let mut order = Vec::new();
+    let mut open = None;
+    for (decision, of_part) in decisions {
+        for (name, value) in of_part.entries {
+            stats.add(name, value);
+        }
+        match decision {
+            Decision::Possible(witness) => order.extend(witness.order),
+            Decision::Impossible(core) => return Decision::Impossible(core),
+            other => open = Some(other),
+        }
+    }
+    open.unwrap_or(Decision::Possible(Witness { order }))
+}
+
+/// Where session order does not count it still tells the likely order: whatever keeps to it is explained, and a part
+/// that no order explains, with or without sessions, settles it too.
+fn explain_or_without_sessions(
+    history: &History,
+    problem: &Problem,
+    level: Level,
+    options: &Options,
+    stats: &mut Stats,
+) -> Decision {
     if !level.session && !level.realtime {
         let with_sessions = Level { session: true, ..level };
-        match explain(history, &problem, with_sessions, options, stats) {
-            Decision::Impossible(part) if !still_impossible(history, &problem, level, options, &part) => {}
+        match explain(history, problem, with_sessions, options, stats) {
+            Decision::Impossible(part) if !still_impossible(history, problem, level, options, &part) => {}
             decided => return decided,
         }
     }
-    explain(history, &problem, level, options, stats)
+    explain(history, problem, level, options, stats)
 }
 
 /// Decides by one of the papers' encodings. Which transactions are to blame is no question of encodings: the lazy
@@ -270,4 +333,44 @@ fn by_trying_everything(history: &History, level: Level, options: &Options, why:
 
 fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::tiny::Shape;
+
+    /// Parts explained apart come to what the whole comes to.
+    #[test]
+    fn bundles_decide_as_the_whole_does() {
+        let shape =
+            Shape { transactions: (2, 8), sessions_max: 5, keys_max: 5, ops_max: 2, ..Shape::registers() };
+        let mut taken_apart = 0;
+        for seed in 0..3_000 {
+            let history = shape.history(seed);
+            let Ok(problem) = observe::observe(&history, Default::default()) else { continue };
+            let bundles = parts::bundles(&problem, 3);
+            taken_apart += usize::from(!bundles.is_empty());
+            for (rule, session) in [
+                (Rule::Serializable, true),
+                (Rule::Serializable, false),
+                (Rule::SnapshotIsolation, true),
+                (Rule::SnapshotIsolation, false),
+            ] {
+                let level = Level { rule, session, realtime: false };
+                let options = Options::default();
+                let mut stats = Stats::default();
+                let whole = explain_or_without_sessions(&history, &problem, level, &options, &mut stats);
+                let apart = explain_bundles(&history, &problem, &bundles, level, &options, &mut stats);
+                match (&whole, &apart) {
+                    (Decision::Possible(one), Decision::Possible(other)) => {
+                        assert_eq!(one.order.len(), other.order.len(), "seed {seed}: nobody is lost");
+                    }
+                    (Decision::Impossible(_), Decision::Impossible(_)) => {}
+                    _ => panic!("seed {seed} at {level}: {whole:?}, in parts {apart:?}"),
+                }
+            }
+        }
+        assert!(taken_apart > 300, "{taken_apart} of the histories fell into parts");
+    }
 }

@@ -24,6 +24,16 @@ pub struct Options {
     pub passes: Passes,
 }
 
+impl Options {
+    /// How many threads to use.
+    pub(crate) fn cores(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            threads => threads,
+        }
+    }
+}
+
 /// The policy on reads of what the transaction itself wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ryow {
@@ -268,6 +278,14 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Adds a number to the one of that name.
+    pub fn add(&mut self, name: &'static str, value: f64) {
+        match self.entries.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, sum)) => *sum += value,
+            None => self.record(name, value),
+        }
+    }
+
     /// Records a number.
     pub fn record(&mut self, name: &'static str, value: f64) {
         self.entries.push((name, value));
