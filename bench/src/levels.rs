@@ -97,6 +97,10 @@ fn all_at_once(transactions: usize) -> Result<(), Box<dyn Error>> {
                         checks += 1;
                         Ok::<_, std::convert::Infallible>(check(&history, level, &options()).verdict)
                     },
+                    |level, fragment| {
+                        let evidence = fragment.violates(level, &options());
+                        Ok(evidence.map(|evidence| Verdict::Violated(Box::new(evidence))))
+                    },
                     |verdict| verdict,
                 )
             });

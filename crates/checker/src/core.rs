@@ -252,14 +252,14 @@ fn with_culprits(history: &History, part: &Part) -> History {
 }
 
 /// Brings edges of a part back into the whole.
-struct Back<'a> {
-    part: &'a History,
-    txns: &'a [TxnId],
-    whole: &'a History,
+pub(crate) struct Back<'a> {
+    pub(crate) part: &'a History,
+    pub(crate) txns: &'a [TxnId],
+    pub(crate) whole: &'a History,
 }
 
 impl Back<'_> {
-    fn edges(&self, edges: &[Edge]) -> Vec<Edge> {
+    pub(crate) fn edges(&self, edges: &[Edge]) -> Vec<Edge> {
         edges.iter().map(|edge| self.edge(edge)).collect()
     }
 

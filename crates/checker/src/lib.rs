@@ -16,6 +16,7 @@ mod core;
 mod coverage;
 mod eager;
 mod explain;
+mod fragment;
 mod inventory;
 mod lanes;
 mod levels;
@@ -41,6 +42,7 @@ mod weak;
 
 pub use coverage::{BlindSpot, Coverage, coverage};
 pub use eager::{Passes, Strategy, UnknownName, smt};
+pub use fragment::Fragment;
 pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};
 pub use pipeline::check;

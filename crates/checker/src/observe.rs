@@ -63,12 +63,19 @@ pub(crate) fn normal(history: &History, value: ValueId) -> ValueId {
 
 /// Makes the problem of a history.
 pub(crate) fn observe(history: &History, ryow: Ryow) -> Result<Problem, Refusal> {
-    observe_with(history, ryow, Repeats::OneVersion)
+    observe_with(history, ryow, Repeats::OneVersion, &[])
 }
 
-/// As [`observe`], for levels at which several reads of one key may differ.
-pub(crate) fn observe_with(history: &History, ryow: Ryow, repeats: Repeats) -> Result<Problem, Refusal> {
+/// As [`observe`], for levels at which several reads of one key may differ; the reads of transactions that are `blind`
+/// (an entry a transaction of the history, or none at all) are left out.
+pub(crate) fn observe_with(
+    history: &History,
+    ryow: Ryow,
+    repeats: Repeats,
+    blind: &[bool],
+) -> Result<Problem, Refusal> {
     let mut walk = Walk::new(history, ryow, repeats);
+    walk.blind = blind.to_vec();
     walk.transactions()?;
     let Walk { mut problem, raw_reads, claims, claimed, open_reads, appends, mut list_reads, .. } = walk;
     sort_versions(&mut problem);
@@ -108,6 +115,8 @@ struct Walk<'h> {
     history: &'h History,
     ryow: Ryow,
     repeats: Repeats,
+    /// Transactions of the history whose reads are left out; empty: none.
+    blind: Vec<bool>,
     problem: Problem,
     raw_reads: Vec<RawRead>,
     appends: Vec<lists::Append>,
@@ -141,6 +150,7 @@ impl<'h> Walk<'h> {
             history,
             ryow,
             repeats,
+            blind: Vec::new(),
             problem: Problem { initial, ..Problem::default() },
             raw_reads: Vec::new(),
             appends: Vec::new(),
@@ -240,9 +250,14 @@ impl<'h> Walk<'h> {
         Ok(())
     }
 
+    fn is_blind(&self, txn: Txn) -> bool {
+        let id = self.problem.txns[txn as usize];
+        self.blind.get(id.index()).copied().unwrap_or(false)
+    }
+
     fn operation(&mut self, txn: Txn, op: OpId, operation: Operation<'h>) -> Result<(), Refusal> {
         match operation {
-            Operation::Read { value, .. } if !value.is_known() => Ok(()),
+            Operation::Read { value, .. } if !value.is_known() || self.is_blind(txn) => Ok(()),
             Operation::Read { key, value, .. } => {
                 let value = normal(self.history, value);
                 self.read(txn, op, key, value).map_err(Refusal::Contradiction)

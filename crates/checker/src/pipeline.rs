@@ -36,6 +36,7 @@ pub fn check(history: &History, level: Level, options: &Options) -> Outcome {
             Verdict::Violated(Box::new(evidence))
         }
         Decision::Open(why) => Verdict::Undecided(why),
+        Decision::NotHere(why) if options.mixed => Verdict::Undecided(Undecided::Unsupported(why)),
         Decision::NotHere(why) => by_trying_everything(history, level, options, why),
     };
     Outcome { verdict, stats }
@@ -56,6 +57,9 @@ pub(crate) enum Decision {
 
 /// The pipeline proper: no evidence is worked out.
 pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: &mut Stats) -> Decision {
+    if options.mixed {
+        return weak::decide_mixed(history, level, options, stats);
+    }
     let level = match level.rule {
         Rule::Serializable | Rule::SnapshotIsolation => level,
         // Without predicates the two forbid the same.

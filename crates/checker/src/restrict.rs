@@ -136,6 +136,9 @@ impl Copier<'_> {
         if let Some((start, commit)) = transaction.db() {
             self.builder.set_db(start, commit).expect("the whole has it in order");
         }
+        if let Some(level) = transaction.level() {
+            self.builder.set_txn_level(level);
+        }
         if let Some(ctx) = transaction.ctx() {
             self.builder.set_ctx(ctx);
         }

@@ -16,6 +16,9 @@ pub struct Options {
     pub ryow: Ryow,
     /// Real-time order holds only between transactions further apart than this.
     pub clock_skew: i64,
+    /// Whether each transaction is held to the level it asked for, and to the level of the check only if it asked for
+    /// none.
+    pub mixed: bool,
     /// How many threads may be used; 0: as many as there are cores.
     pub threads: usize,
     /// How the answer is looked for.

@@ -38,6 +38,7 @@ mod argue;
 mod bases;
 mod cycle;
 mod dirty;
+mod mixed;
 mod saturate;
 mod search;
 mod sight;
@@ -50,6 +51,7 @@ use crate::pipeline::Decision;
 use crate::verdict::{Options, Stats, Witness};
 pub(crate) use argue::argue;
 use history::History;
+pub(crate) use mixed::decide_mixed;
 use search::Searched;
 use std::time::Instant;
 
@@ -74,6 +76,8 @@ pub(crate) enum Sight {
     Causes,
     /// A prefix of the commit order.
     Prefix,
+    /// What commits before a transaction that asked to be serializable; see [`mixed`].
+    Asked,
 }
 
 impl Sight {
@@ -105,37 +109,57 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
     };
     // 1. What each read can have seen.
     let started = Instant::now();
-    let mut problem = match observe_with(history, options.ryow, Repeats::EachItsOwn) {
+    let mut problem = match observe_with(history, options.ryow, Repeats::EachItsOwn, &[]) {
         Ok(problem) => problem,
         Err(Refusal::Contradiction(contradiction)) => {
             return Decision::Impossible(core::of_contradiction(history, &contradiction));
         }
         Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
     };
-    // 2. What lists show.
-    bases::adjoin(&mut problem);
-    let known = known(history, &problem, level, options.clock_skew);
     stats.record("observe_ms", milliseconds(started));
+    settle(history, &mut problem, &Setting { level, sight, strict: Vec::new() }, options, stats)
+}
+
+/// What is asked of a problem.
+struct Setting {
+    level: Level,
+    sight: Sight,
+    /// For [`Sight::Asked`]: the transactions that asked to be serializable.
+    strict: Vec<bool>,
+}
+
+/// Looks for an explanation of what was observed.
+fn settle(
+    history: &History,
+    problem: &mut Problem,
+    setting: &Setting,
+    options: &Options,
+    stats: &mut Stats,
+) -> Decision {
+    // 2. What lists show.
+    bases::adjoin(problem);
+    let problem = &*problem;
+    let known = known(history, problem, setting.level, options.clock_skew);
     // 3. Without open questions.
     let started = Instant::now();
-    if is_settled(&problem)
-        && let Some(saturated) = saturate::saturate(history, &problem, &known, sight)
+    if is_settled(problem)
+        && let Some(saturated) = saturate::saturate(history, problem, &known, setting.sight)
     {
         stats.record("saturate_ms", milliseconds(started));
         return match saturated {
             Ok(()) => Decision::Possible(Witness::default()),
-            Err(core) => impossible(&problem, core),
+            Err(core) => impossible(problem, core),
         };
     }
     // 4. With them.
-    let (searched, counters) = search::search(history, &problem, &known, sight, &options.budget);
+    let (searched, counters) = search::search(history, problem, &known, setting, &options.budget);
     stats.record("search_ms", milliseconds(started));
     stats.record("questions", counters.variables as f64);
     stats.record("decisions", counters.decisions as f64);
     stats.record("conflicts", counters.conflicts as f64);
     match searched {
         Searched::Explained => Decision::Possible(Witness::default()),
-        Searched::Impossible(core) => impossible(&problem, core),
+        Searched::Impossible(core) => impossible(problem, core),
         Searched::GaveUp(why) => Decision::Open(why),
     }
 }

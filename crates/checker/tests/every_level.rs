@@ -106,3 +106,22 @@ fn ranges_and_predicates() {
     compare(&Shape::ranges(), seeds(150), &Options::default());
     compare(&Shape::predicates(), seeds(100), &Options::default());
 }
+
+#[test]
+fn a_mix_of_one_level_is_that_level() {
+    let options = Options::default();
+    let mixed = Options { mixed: true, ..options.clone() };
+    for seed in seeds(400) {
+        for shape in [Shape::registers(), Shape::lists()] {
+            let history = shape.history(seed);
+            for name in ["RU", "RC", "RR", "SER"] {
+                let level = Level::parse(name).expect("a name of the table");
+                let plain = check(&history, level, &options).verdict;
+                let found = check(&history, level, &mixed).verdict;
+                let is_beyond = matches!(found, Verdict::Undecided(_));
+                let text = notation::to_string(&history);
+                assert!(is_beyond || plain.name() == found.name(), "seed {seed} at {level}:\n{text}");
+            }
+        }
+    }
+}

@@ -6,7 +6,7 @@ use crate::input;
 use crate::limits::{self, Guard, Limits};
 use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
-use checker::{Budget, Coverage, Level, Options, Passes, Strategy, Undecided, Verdict};
+use checker::{Budget, Coverage, Fragment, Level, Options, Passes, Strategy, Undecided, Verdict};
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
 use report::{Cost, Finding, Size};
@@ -174,12 +174,28 @@ impl<'f> Checking<'f> {
             check_ms: milliseconds(started.elapsed()),
             peak_rss_bytes: limits::peak_bytes(),
         };
-        let mut finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost);
+        let name = if self.policy.mixed { format!("{level}, mixed") } else { level.name().to_owned() };
+        let mut finding = Finding::new(&opened.name, &name, &opened.history, &verdict, cost);
         if let Verdict::Accepted(_) = verdict {
             let coverage = opened.coverage.get_or_init(|| checker::coverage(&opened.history));
             finding = finding.with_coverage(coverage.clone());
         }
         Ok(Checked { level, verdict, finding })
+    }
+
+    /// The violation of a level by a part of the history, if it is one.
+    pub(crate) fn probe(&self, opened: &Opened, level: Level, fragment: &Fragment<'_>) -> Option<Checked> {
+        let started = Instant::now();
+        let guard = self.limits.guard(started);
+        let evidence = fragment.violates(level, &self.options(guard.budget()))?;
+        let verdict = Verdict::Violated(Box::new(evidence));
+        let cost = Cost {
+            read_ms: milliseconds(opened.read_time),
+            check_ms: milliseconds(started.elapsed()),
+            peak_rss_bytes: limits::peak_bytes(),
+        };
+        let finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost);
+        Some(Checked { level, verdict, finding })
     }
 
     /// Adds every kind of anomaly to a violation.
@@ -199,6 +215,7 @@ impl<'f> Checking<'f> {
             budget,
             ryow: self.policy.ryow.into(),
             clock_skew: self.policy.clock_skew,
+            mixed: self.policy.mixed,
             threads: self.threads,
             strategy: self.strategy,
             passes: self.passes,

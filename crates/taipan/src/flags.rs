@@ -325,6 +325,10 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "POLICY", default_value = "must")]
     pub(crate) ryow: Ryow,
 
+    /// Hold each transaction to the level in its `level` field, and to --level only if it has none
+    #[arg(long)]
+    pub(crate) mixed: bool,
+
     /// Levels are named as this database names them; what its documentation promises is checked
     #[arg(long, value_name = "DATABASE", value_parser = profile)]
     pub(crate) profile: Option<::databases::Profile>,

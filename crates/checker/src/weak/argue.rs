@@ -12,6 +12,7 @@
 
 use super::Sight;
 use super::bases::adjoin;
+use super::mixed::Demands;
 use super::saturate::bases_of;
 use crate::explain::{Argument, bad_source, is_write, of_contradiction};
 use crate::levels::{Level, Rule};
@@ -27,11 +28,13 @@ const STEPS_MAX: usize = 5_000;
 
 /// Argues that a tiny history has no explanation; the inner `None`: the argument would be too long.
 pub(crate) fn argue(history: &History, level: Level, options: &Options) -> Option<Option<Argument>> {
-    if level.rule == Rule::ReadUncommitted {
+    if !options.mixed && level.rule == Rule::ReadUncommitted {
         return Some(from_nowhere(history));
     }
-    let sight = Sight::of(level.rule)?;
-    let mut problem = match observe_with(history, options.ryow, Repeats::EachItsOwn) {
+    let demands = if options.mixed { Some(Demands::of(history, level).ok()?) } else { None };
+    let blind = demands.as_ref().map(Demands::blind).unwrap_or_default();
+    let sight = if options.mixed { Sight::Asked } else { Sight::of(level.rule)? };
+    let mut problem = match observe_with(history, options.ryow, Repeats::EachItsOwn, &blind) {
         Ok(problem) => problem,
         Err(Refusal::Contradiction(contradiction)) => {
             return Some(Some(of_contradiction(history, &contradiction)));
@@ -40,8 +43,12 @@ pub(crate) fn argue(history: &History, level: Level, options: &Options) -> Optio
     };
     adjoin(&mut problem);
     let mut facts = Facts::known(history, &problem, level, sight, options.clock_skew);
+    facts.strict = demands.map(|demands| demands.strict(&problem)).unwrap_or_default();
     let mut steps = 0;
     let cycle = facts.refute(DEPTH_MAX, &mut steps);
+    if cycle.is_none() && blind.contains(&true) {
+        return Some(from_nowhere(history));
+    }
     Some(cycle.map(|edges| Argument { edges, support: facts.support }))
 }
 
@@ -81,6 +88,8 @@ struct Facts<'a> {
     history: &'a History,
     problem: &'a Problem,
     sight: Sight,
+    /// For [`Sight::Asked`]: the transactions that asked to be serializable.
+    strict: Vec<bool>,
     facts: Vec<Fact>,
     /// For each read the version it is argued to have seen; none for what is no read.
     sources: Vec<Option<u32>>,
@@ -97,7 +106,15 @@ impl<'a> Facts<'a> {
             source.filter(|_| is_read)
         });
         let sources = sources.collect();
-        let mut it = Self { history, problem, sight, facts: Vec::new(), sources, support: Vec::new() };
+        let mut it = Self {
+            history,
+            problem,
+            sight,
+            strict: Vec::new(),
+            facts: Vec::new(),
+            sources,
+            support: Vec::new(),
+        };
         let live = |txn: &Txn| problem.standing[*txn as usize] != Standing::Out;
         for txn in (0..problem.len() as Txn).filter(live) {
             let previous = problem.previous[txn as usize];
@@ -219,6 +236,8 @@ impl<'a> Facts<'a> {
         let is_cause = |fact: &Fact| matches!(fact.edge.kind, EdgeKind::So | EdgeKind::Wr);
         match self.sight {
             Sight::Nothing => None,
+            Sight::Asked if !self.is_strict(read) => None,
+            Sight::Asked => to_reader(&|_| true),
             Sight::BeforeOwnWrite => {
                 self.problem.version_by(reader, read.key).and_then(|_| to_reader(&|_| true))
             }
@@ -311,6 +330,7 @@ impl<'a> Facts<'a> {
         match self.sight {
             Sight::BeforeOwnWrite => self.problem.version_by(read.txn, read.key).is_some(),
             Sight::Updates => self.is_update(read.txn),
+            Sight::Asked => self.strict.get(read.txn as usize).copied().unwrap_or(false),
             _ => false,
         }
     }

@@ -21,8 +21,8 @@
 //! turn found nothing. *Cost*: one pass over the reads a turn, a search between two places of the order a misfit.
 //! *Source*: counterexample-guided refinement (Clarke et al. 2000) with the order as the model, as in `refine`.
 
-use super::Sight;
 use super::saturate::bases_of;
+use super::{Setting, Sight};
 use crate::constrain::Known;
 use crate::core;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
@@ -48,7 +48,7 @@ pub(super) fn search(
     history: &History,
     problem: &Problem,
     known: &Known,
-    sight: Sight,
+    setting: &Setting,
     budget: &Budget,
 ) -> (Searched, Counters) {
     let position = match schedule::schedule(history, problem, known) {
@@ -58,7 +58,7 @@ pub(super) fn search(
             return (Searched::Impossible(cycle), Counters::default());
         }
     };
-    let mut search = Search::new(history, problem, known, sight, &position, budget);
+    let mut search = Search::new(history, problem, known, setting, &position, budget);
     let searched = search.run();
     (searched, search.solver.counters())
 }
@@ -67,6 +67,8 @@ pub(super) struct Search<'a> {
     pub(super) problem: &'a Problem,
     known: &'a Known,
     pub(super) sight: Sight,
+    /// The transactions that asked to be serializable, where that counts.
+    pub(super) strict: &'a [bool],
     budget: &'a Budget,
     /// The known edges, for walking them.
     pub(super) graph: Graph,
@@ -136,7 +138,7 @@ impl<'a> Search<'a> {
         history: &'a History,
         problem: &'a Problem,
         known: &'a Known,
-        sight: Sight,
+        setting: &'a Setting,
         position: &[u32],
         budget: &'a Budget,
     ) -> Self {
@@ -152,7 +154,8 @@ impl<'a> Search<'a> {
         let mut it = Self {
             problem,
             known,
-            sight,
+            sight: setting.sight,
+            strict: &setting.strict,
             budget,
             graph,
             solver,
@@ -180,10 +183,10 @@ impl<'a> Search<'a> {
                 target: vec![0; nodes],
             },
         };
-        if sight == Sight::EarlierOperations {
+        if setting.sight == Sight::EarlierOperations {
             it.written_by = written_by(history, problem);
         }
-        if sight == Sight::Updates {
+        if setting.sight == Sight::Updates {
             it.reads_of_key = vec![Vec::new(); problem.keys()];
             for (id, read) in problem.reads.iter().enumerate() {
                 it.reads_of_key[read.key as usize].push(id as u32);

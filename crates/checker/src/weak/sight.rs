@@ -24,6 +24,7 @@ impl Search<'_> {
         }
         match self.sight {
             Sight::Nothing => None,
+            Sight::Asked => self.strict[read.txn as usize].then(|| self.first_by_order(read, from)),
             Sight::BeforeOwnWrite => {
                 self.problem.version_by(read.txn, read.key).map(|_| self.first_by_order(read, from))
             }

@@ -6,7 +6,7 @@ use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::CheckFlags;
 use crate::output::Sink;
-use checker::{Level, Survey};
+use checker::{Fragment, Level, Survey};
 use report::{Finding, Surveyed};
 use std::path::Path;
 
@@ -82,7 +82,7 @@ fn check_file(
     let mut all: Option<All> = None;
     // Lazy, so that each answer is printed before the next is looked for.
     let results: Box<dyn Iterator<Item = Result<Checked, String>>> = if flags.all_levels {
-        match frontier(&opened, check) {
+        match frontier(&opened, check, |level, fragment| Ok(checking.probe(&opened, level, fragment))) {
             Ok((checked, rest)) => {
                 all = Some(rest);
                 Box::new(checked.into_iter().map(Ok))
@@ -132,9 +132,10 @@ struct All {
 fn frontier(
     opened: &Opened,
     check: impl Fn(Level) -> Result<Checked, String>,
+    probe: impl Fn(Level, &Fragment<'_>) -> Result<Option<Checked>, String>,
 ) -> Result<(Vec<Checked>, All), String> {
     let Survey { strongest, weakest, undecided, marks, follows } =
-        checker::survey(&opened.history, check, |checked| &checked.verdict)?;
+        checker::survey(&opened.history, check, probe, |checked| &checked.verdict)?;
     let checked = strongest.into_iter().chain(weakest).chain(undecided).map(|(_, checked)| checked).collect();
     let mark = |level: Level| marks.iter().find(|(other, _)| *other == level).map(|&(_, mark)| mark);
     let follows = follows.iter().filter_map(|&(level, by)| {

@@ -1,0 +1,149 @@
+//! Transactions of different levels in one history: each gets what it asked for.
+//!
+//! *What*: Adya's mixing theorem. In the graph of a mixed history write-dependencies count always, a read-dependency
+//! counts if the reader asked for read committed or more, an anti-dependency counts if the reader asked to be serializable
+//! (or, without predicates, for repeatable read). If that graph has no cycle, and no transaction above read uncommitted
+//! reads what aborted or was overwritten by its writer, every transaction has the level it asked for.
+//!
+//! *How*: reads at read uncommitted are only asked to come from somebody ([`dirty`](super::dirty)); the others are
+//! searched for as at any level, where a read of a transaction that asked to be serializable must see what commits before
+//! its transaction.
+//!
+//! *Source*: Adya 1999, §3.4 (mixed serialization graphs, definition of mixing-correct).
+
+use super::{Setting, Sight, dirty, settle};
+use crate::core;
+use crate::levels::{Level, Rule};
+use crate::observe::{Problem, Refusal, Repeats, observe_with};
+use crate::pipeline::Decision;
+use crate::rows;
+use crate::verdict::{Options, Stats};
+use history::{History, Id};
+
+/// What a transaction asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Demand {
+    Nothing,
+    Committed,
+    Serial,
+}
+
+/// What every transaction of a history asked for.
+pub(crate) struct Demands {
+    of: Vec<Demand>,
+}
+
+impl Demands {
+    /// `level` is what transactions ask for that do not say. `Err` names a level that cannot be mixed.
+    pub(crate) fn of(history: &History, level: Level) -> Result<Self, String> {
+        let default = demand(level)?;
+        let mut of = Vec::with_capacity(history.len());
+        for transaction in history.transactions() {
+            of.push(match transaction.level() {
+                None => default,
+                Some(name) => demand(Level::parse(name).map_err(|unknown| unknown.to_string())?)?,
+            });
+        }
+        Ok(Self { of })
+    }
+
+    /// Whose reads only have to come from somebody, by transaction of the history.
+    pub(crate) fn blind(&self) -> Vec<bool> {
+        self.of.iter().map(|&demand| demand == Demand::Nothing).collect()
+    }
+
+    /// Whose reads must see what commits before, by transaction of the problem.
+    pub(crate) fn strict(&self, problem: &Problem) -> Vec<bool> {
+        problem.txns.iter().map(|txn| self.of[txn.index()] == Demand::Serial).collect()
+    }
+}
+
+fn demand(level: Level) -> Result<Demand, String> {
+    match level.rule {
+        _ if level.session || level.realtime => {}
+        Rule::ReadUncommitted => return Ok(Demand::Nothing),
+        Rule::ReadCommitted => return Ok(Demand::Committed),
+        Rule::RepeatableRead | Rule::Serializable => return Ok(Demand::Serial),
+        _ => {}
+    }
+    Err(format!(
+        "{level} cannot be mixed with other levels: the theorem speaks of read-uncommitted, read-committed, \
+                 repeatable-read and serializable"
+    ))
+}
+
+/// Decides whether every transaction has the level that it asked for, or `level` where it does not say.
+pub(crate) fn decide_mixed(
+    history: &History,
+    level: Level,
+    options: &Options,
+    stats: &mut Stats,
+) -> Decision {
+    if rows::has_many(history) {
+        return Decision::NotHere("operations on many keys are not decided in a mixed history".to_owned());
+    }
+    let demands = match Demands::of(history, level) {
+        Ok(demands) => demands,
+        Err(why) => return Decision::NotHere(why),
+    };
+    let blind = demands.blind();
+    if blind.contains(&true) {
+        match dirty::decide(history) {
+            Decision::Possible(_) => {}
+            other => return other,
+        }
+    }
+    let mut problem = match observe_with(history, options.ryow, Repeats::EachItsOwn, &blind) {
+        Ok(problem) => problem,
+        Err(Refusal::Contradiction(contradiction)) => {
+            return Decision::Impossible(core::of_contradiction(history, &contradiction));
+        }
+        Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
+    };
+    let strict = demands.strict(&problem);
+    let setting =
+        Setting { level: Level { session: false, realtime: false, ..level }, sight: Sight::Asked, strict };
+    settle(history, &mut problem, &setting, options, stats)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Level, Options, Verdict, check};
+    use history::formats::notation;
+
+    fn verdict(text: &str) -> &'static str {
+        let history = notation::parse(text).expect("the notation is right");
+        let options = Options { mixed: true, ..Options::default() };
+        let verdict = check(&history, Level::SERIALIZABLE, &options).verdict;
+        if let Verdict::Violated(evidence) = &verdict {
+            assert!(!evidence.transactions.is_empty() && !evidence.edges.is_empty(), "{text}: {evidence:?}");
+        }
+        verdict.name()
+    }
+
+    #[test]
+    fn each_transaction_gets_what_it_asked_for() {
+        for (text, expected) in [
+            // A write skew needs both to be serializable.
+            ("a: r(x,_) w(y,1)\nb: r(y,_) w(x,1)\n", "violated"),
+            ("a: r(x,_) w(y,1) ~RC\nb: r(y,_) w(x,1) ~serializable\n", "accepted"),
+            // So does a lost update.
+            ("a: r(x,_) w(x,1)\nb: r(x,_) w(x,2)\n", "violated"),
+            ("a: r(x,_) w(x,1) ~RC\nb: r(x,_) w(x,2)\n", "accepted"),
+            // Circular information flow needs two that read committed data.
+            ("a: w(x,1) r(y,1) ~RC\nb: w(y,1) r(x,1) ~RC\n", "violated"),
+            ("a: w(x,1) r(y,1) ~RC\nb: w(y,1) r(x,1) ~RU\n", "accepted"),
+            // An aborted read is a fault of whoever reads.
+            ("a: w(x,1)!\nb: r(x,1) ~RC\n", "violated"),
+            ("a: w(x,1)!\nb: r(x,1) ~RU\n", "accepted"),
+            ("a: r(x,1) ~RU\n", "violated"),
+            // The serializable one must not miss half of the other.
+            ("a: w(x,1) w(y,1) ~RC\nb: r(x,1) r(y,_)\n", "violated"),
+            ("a: w(x,1) w(y,1)\nb: r(x,1) r(y,_) ~RC\n", "accepted"),
+            // What the theorem does not speak of.
+            ("a: r(x,_) ~SI\n", "undecided"),
+        ] {
+            assert_eq!(verdict(text), expected, "{text}");
+        }
+    }
+}
