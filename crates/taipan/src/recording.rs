@@ -195,7 +195,7 @@ pub(crate) fn live(
 /// The level that is checked while the database runs: by timestamps, so without the orders that another
 /// level may allow.
 fn live_level(promised: Level, asked: &[Level]) -> Result<Level, String> {
-    let snapshot_isolation = Level::parse("snapshot-isolation").map_err(said)?;
+    let snapshot_isolation = Level::SNAPSHOT_ISOLATION;
     let levels = if asked.is_empty() { &[promised] } else { asked };
     match levels.iter().any(|level| implies(*level, snapshot_isolation)) {
         true => Ok(snapshot_isolation),
