@@ -85,7 +85,7 @@ impl Certifier {
             Rule::ReadCommitted => held_are_unchanged(claims, store),
             Rule::FirstCommitter => is_first_committer(claims, store),
             Rule::CommitOrder if claims.reads_only() => is_first_committer(claims, store),
-            Rule::CommitOrder => self.missed(claims, store).next().is_none(),
+            Rule::CommitOrder => !has_missed(claims, store),
             Rule::Conflicts => is_first_committer(claims, store) && !self.makes_a_pivot(claims, store),
         }
     }
@@ -164,6 +164,19 @@ impl Certifier {
             conflicts.scanned.push_back(Scanned { at: now, ranges, filters });
         }
     }
+}
+
+/// Whether any commit since the snapshot changed something that the transaction read.
+fn has_missed(claims: &Claims, store: &Store) -> bool {
+    let snapshot = claims.snapshot;
+    claims.reads.iter().any(|&key| store.last_write(key) > snapshot)
+        || claims.ranges.iter().any(|&(from, to)| {
+            store
+                .keys(from, to)
+                .try_for_each(|key| if store.last_write(key) > snapshot { Err(()) } else { Ok(()) })
+                .is_err()
+        })
+        || store.missed_by(&claims.filters, snapshot).next().is_some()
 }
 
 fn held_are_unchanged(claims: &Claims, store: &Store) -> bool {

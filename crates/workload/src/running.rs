@@ -10,6 +10,7 @@ use crate::plan::{Filter, Piece, Rule, Step, Template, Value};
 use crate::simulation::Fate;
 use crate::store::Store;
 use history::Lock;
+use std::ops::ControlFlow;
 
 /// A transaction while it is open, and until it is handed out.
 pub(crate) struct Running {
@@ -115,17 +116,19 @@ impl Running {
     }
 
     /// The first rows at the given keys.
-    fn collect(&mut self, keys: impl Iterator<Item = Key>, store: &Store, rows_max: usize) -> Piece {
+    fn collect(&mut self, mut keys: impl Iterator<Item = Key>, store: &Store, rows_max: usize) -> Piece {
         let start = self.executed.rows.len();
-        for key in keys {
+        // An iterator of two regions is walked faster by itself than by its caller.
+        let _ = keys.try_for_each(|key| {
             if self.executed.rows.len() - start == rows_max {
-                break;
+                return ControlFlow::Break(());
             }
             let value = self.visible(store, key);
             if value != Value::Absent {
                 self.executed.rows.push((key, value));
             }
-        }
+            ControlFlow::Continue(())
+        });
         Piece { start: start as u32, len: (self.executed.rows.len() - start) as u32 }
     }
 
