@@ -47,10 +47,11 @@ use crate::constrain::{Known, Nodes, RealTime};
 use crate::core;
 use crate::levels::{Level, Rule};
 use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_with};
-use crate::pipeline::Decision;
+use crate::pipeline::{self, Decision};
+use crate::restrict::restrict_for;
 use crate::verdict::{Options, Stats, Witness};
 pub(crate) use argue::argue;
-use history::History;
+use history::{History, TxnId};
 pub(crate) use mixed::decide_mixed;
 use search::Searched;
 use std::time::Instant;
@@ -151,8 +152,28 @@ fn settle(
             Err(core) => impossible(problem, core),
         };
     }
-    // 4. With them.
-    let (searched, counters) = search::search(history, problem, &known, setting, &options.budget);
+    // 4. With them. Where session order does not count it still tells the likely order: what keeps to it is
+    //    explained, and a part that has no explanation, with or without sessions, settles it too.
+    if !setting.level.session {
+        let with_sessions = Known { session: true, ..known.clone() };
+        match by_search(history, problem, &with_sessions, setting, options, stats) {
+            Decision::Impossible(part) if !still_impossible(history, setting, options, &part) => {}
+            decided => return decided,
+        }
+    }
+    by_search(history, problem, &known, setting, options, stats)
+}
+
+fn by_search(
+    history: &History,
+    problem: &Problem,
+    known: &Known,
+    setting: &Setting,
+    options: &Options,
+    stats: &mut Stats,
+) -> Decision {
+    let started = Instant::now();
+    let (searched, counters) = search::search(history, problem, known, setting, &options.budget);
     stats.record("search_ms", milliseconds(started));
     stats.record("questions", counters.variables as f64);
     stats.record("decisions", counters.decisions as f64);
@@ -162,6 +183,17 @@ fn settle(
         Searched::Impossible(core) => impossible(problem, core),
         Searched::GaveUp(why) => Decision::Open(why),
     }
+}
+
+/// Whether a part of the history has no explanation at the level itself.
+fn still_impossible(history: &History, setting: &Setting, options: &Options, part: &[TxnId]) -> bool {
+    let part = restrict_for(history, part, setting.level);
+    // A part that is the whole is decided by the caller.
+    part.history.len() < history.len()
+        && matches!(
+            pipeline::decide(&part.history, setting.level, options, &mut Stats::default()),
+            Decision::Impossible(_)
+        )
 }
 
 fn impossible(problem: &Problem, core: Vec<Txn>) -> Decision {
