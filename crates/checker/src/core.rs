@@ -123,6 +123,15 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
     if is_order && rows::has_many(history) {
         return evidence_about_many(history, level, options, &start);
     }
+    if let [alone] = start[..]
+        && let Err(Refusal::Contradiction(contradiction)) = observe(history, options.ryow)
+        && matches!(contradiction, Contradiction::Internal { op } if history.owner(op) == alone)
+    {
+        // A transaction that contradicts its own writes needs nobody else.
+        let Argument { edges, support } = explain::of_contradiction(history, &contradiction);
+        let anomaly = naming::name(history, &edges);
+        return Evidence { anomaly, transactions: start, edges, support };
+    }
     let part = shrink(history, level, options, start);
     let argument = weak::argue(&with_culprits(history, &part), level, options)
         .unwrap_or_else(|| explain::argue(&with_culprits(history, &part), level, options));

@@ -624,29 +624,39 @@ impl<'a> Refiner<'a> {
 
     /// The literal that a transaction did not take effect; none if it certainly did.
     fn unless_effective(&mut self, txn: Txn) -> Option<Lit> {
-        if self.problem.standing[txn as usize] == Standing::In {
+        let is_certain = |txn: Txn| self.problem.standing[txn as usize] == Standing::In;
+        if is_certain(txn) {
             return None;
         }
-        if let Some(&var) = self.effect.get(&txn) {
-            return Some(var.negative());
-        }
         // If it did, whoever it certainly saw came before it and took effect too.
-        let reads = self.problem.reads_of(txn).iter();
-        let sources = reads.filter(|read| read.is_known() && read.source < INITIAL);
-        let seen: Vec<Txn> = sources.map(|read| self.problem.versions[read.source as usize].txn).collect();
-        let nodes = self.known.nodes;
-        let edges: Vec<(Node, Node)> =
-            seen.iter().map(|&writer| (nodes.commit(writer), nodes.begin(txn))).collect();
-        let var = self.solver.new_var(&edges, &[]);
-        self.solver.watch(var);
-        self.effect.insert(txn, var);
-        self.effect_of.insert(var, txn);
-        for writer in seen {
-            if let Some(not_effective) = self.unless_effective(writer) {
-                self.add_clause(&[var.negative(), !not_effective], &[txn, writer]);
+        let mut made: Vec<(Var, Txn, Vec<Txn>)> = Vec::new();
+        let mut work = vec![txn];
+        while let Some(txn) = work.pop() {
+            if is_certain(txn) || self.effect.contains_key(&txn) {
+                continue;
+            }
+            let reads = self.problem.reads_of(txn).iter();
+            let sources = reads.filter(|read| read.is_known() && read.source < INITIAL);
+            let seen: Vec<Txn> =
+                sources.map(|read| self.problem.versions[read.source as usize].txn).collect();
+            let nodes = self.known.nodes;
+            let edges: Vec<(Node, Node)> =
+                seen.iter().map(|&writer| (nodes.commit(writer), nodes.begin(txn))).collect();
+            let var = self.solver.new_var(&edges, &[]);
+            self.solver.watch(var);
+            self.effect.insert(txn, var);
+            self.effect_of.insert(var, txn);
+            work.extend(&seen);
+            made.push((var, txn, seen));
+        }
+        for (var, txn, seen) in made {
+            for writer in seen {
+                if let Some(effective) = self.effect.get(&writer).map(|var| var.positive()) {
+                    self.add_clause(&[var.negative(), effective], &[txn, writer]);
+                }
             }
         }
-        Some(var.negative())
+        self.effect.get(&txn).map(|var| var.negative())
     }
 
     /// Whether a version is there only if an alternative came true.
