@@ -372,28 +372,25 @@ pub(super) fn push_value(out: &mut Vec<u8>, history: &History, id: ValueId) {
 }
 
 fn push_int(out: &mut Vec<u8>, value: i64) {
+    // Two digits at a time: half the divisions.
+    let mut digits = [0u8; 20];
+    let mut start = digits.len();
+    let mut rest = value.unsigned_abs();
+    while rest >= 10 {
+        let two = (rest % 100) as u8;
+        rest /= 100;
+        start -= 2;
+        digits[start] = b'0' + two / 10;
+        digits[start + 1] = b'0' + two % 10;
+    }
+    if rest > 0 || start == digits.len() {
+        start -= 1;
+        digits[start] = b'0' + rest as u8;
+    }
     if value < 0 {
         out.push(b'-');
     }
-    // Two digits at a time: half the divisions. All of the buffer is appended, a copy of a length that the compiler
-    // knows, and what is not used is cut off again: numbers are short, and a call to copy them is not.
-    let mut rest = value.unsigned_abs();
-    let count = rest.checked_ilog10().map_or(1, |log| log as usize + 1);
-    let mut digits = [0u8; 20];
-    let mut end = count;
-    while end >= 2 {
-        let two = (rest % 100) as u8;
-        rest /= 100;
-        digits[end - 2] = b'0' + two / 10;
-        digits[end - 1] = b'0' + two % 10;
-        end -= 2;
-    }
-    if end == 1 {
-        digits[0] = b'0' + rest as u8;
-    }
-    let len = out.len();
-    out.extend_from_slice(&digits);
-    out.truncate(len + count);
+    out.extend_from_slice(&digits[start..]);
 }
 
 fn comma(out: &mut Vec<u8>, index: usize) {
