@@ -195,8 +195,7 @@ fn shrink_problem(
             Decision::Impossible(_)
         )
     };
-    let mut keep: Vec<Txn> =
-        start.iter().filter_map(|txn| problem.txns.binary_search(txn).ok()).map(|txn| txn as Txn).collect();
+    let mut keep: Vec<Txn> = start.iter().filter_map(|&txn| problem.find(txn)).collect();
     let mut part = problem.part(&keep);
     while !impossible(&part) {
         let larger = problem.with_writers(&keep);

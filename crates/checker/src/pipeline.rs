@@ -21,6 +21,7 @@ use crate::schedule::{self, Scheduled};
 use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use crate::weak;
 use history::{History, TxnId};
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Decides whether a history is possible under a level.
@@ -153,8 +154,9 @@ fn together(decisions: Vec<(Decision, Stats)>, stats: &mut Stats) -> Decision {
     open.unwrap_or(Decision::Possible(Witness { order }))
 }
 
-/// Where session order does not count it still tells the likely order: whatever keeps to it is explained, and a part
-/// that no order explains, with or without sessions, settles it too.
+/// Where session order does not count it still tells the likely order: whatever keeps to it is explained. A part that
+/// cannot keep to it is either impossible without it, too, which settles everything, or is let off it, and the rest
+/// keeps to it as before.
 fn explain_or_without_sessions(
     history: &History,
     problem: &Problem,
@@ -162,14 +164,32 @@ fn explain_or_without_sessions(
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
-    if !level.session && !level.realtime {
-        let with_sessions = Level { session: true, ..level };
-        match explain(history, problem, with_sessions, options, stats) {
-            Decision::Impossible(part) if !still_impossible(history, problem, level, options, &part) => {}
-            decided => return decided,
-        }
+    if level.session || level.realtime {
+        return explain(history, problem, level, options, stats);
     }
-    explain(history, problem, level, options, stats)
+    let with_sessions = Level { session: true, ..level };
+    let mut loosened = Cow::Borrowed(problem);
+    let mut rounds = 0.0;
+    loop {
+        let mut round = Stats::default();
+        let decision = explain(history, &loosened, with_sessions, options, &mut round);
+        rounds += 1.0;
+        if let Decision::Impossible(part) = &decision
+            && !still_impossible(history, problem, level, options, part)
+            && options.budget.exhausted().is_none()
+        {
+            let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
+            if loosened.to_mut().leave_sessions(&part) {
+                continue;
+            }
+            return explain(history, problem, level, options, stats);
+        }
+        stats.entries.append(&mut round.entries);
+        if rounds > 1.0 {
+            stats.record("session_rounds", rounds);
+        }
+        return decision;
+    }
 }
 
 /// Decides by one of the papers' encodings. Which transactions are to blame is no question of encodings: the lazy
@@ -205,8 +225,7 @@ fn still_impossible(
     options: &Options,
     part: &[TxnId],
 ) -> bool {
-    let part: Vec<Txn> =
-        part.iter().filter_map(|txn| problem.txns.binary_search(txn).ok()).map(|txn| txn as Txn).collect();
+    let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
     // A part that is the whole is decided by the caller.
     part.len() < problem.len()
         && matches!(

@@ -397,6 +397,28 @@ impl Problem {
         all
     }
 
+    /// The number of a transaction.
+    pub(crate) fn find(&self, txn: TxnId) -> Option<Txn> {
+        self.txns.binary_search(&txn).ok().map(|txn| txn as Txn)
+    }
+
+    /// Lets transactions off the order of their sessions: first where two of them follow each other, else wholly.
+    /// False: nothing was left to let off.
+    pub(crate) fn leave_sessions(&mut self, txns: &[Txn]) -> bool {
+        let follows = |&&txn: &&Txn| {
+            let previous = self.previous[txn as usize];
+            previous != NONE && txns.binary_search(&previous).is_ok()
+        };
+        let mut leaving: Vec<Txn> = txns.iter().filter(follows).copied().collect();
+        if leaving.is_empty() {
+            leaving = txns.iter().copied().filter(|&txn| self.previous[txn as usize] != NONE).collect();
+        }
+        for &txn in &leaving {
+            self.previous[txn as usize] = NONE;
+        }
+        !leaving.is_empty()
+    }
+
     /// How many reads are ambiguous.
     pub(crate) fn ambiguous(&self) -> usize {
         self.reads.iter().filter(|read| !read.is_known()).count()

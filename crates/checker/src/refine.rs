@@ -414,6 +414,8 @@ impl<'a> Refiner<'a> {
     fn answer_overlap(&mut self, first: u32, second: u32) {
         let txn = |version: u32| self.problem.versions[version as usize].txn;
         let (one, two) = (txn(first), txn(second));
+        // What fits is dropped: from here on the lane must notice what changes.
+        self.line_up(self.problem.versions[first as usize].key);
         let apart = self.commit_of(first) < self.begin_of(two) || self.commit_of(second) < self.begin_of(one);
         if apart || !self.version_counts(first) || !self.version_counts(second) {
             return;

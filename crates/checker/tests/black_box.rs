@@ -95,3 +95,14 @@ fn own_writes_by_every_policy() {
         compare(&Shape { ryow, ..Shape::predicates() }, seeds(200), &options);
     }
 }
+
+/// Writers that were apart for a while, and overlap again.
+#[test]
+fn overlaps_that_come_back() {
+    let history =
+        notation::parse("0: r(y,_) r(x,1)\n3: w(x,1)\n2: r(x,_) w(z,2) w(y,3)\n1: r(y,_) w(y,4) | r(z,_)\n")
+            .expect("it is a history");
+    for level in levels() {
+        assert_eq!(fault(&history, level, &Options::default()), None, "{level}");
+    }
+}
