@@ -241,10 +241,15 @@ impl<'h> Walk<'h> {
             return Ok(());
         }
         for operation in operations() {
-            if let Operation::Write { key, .. } | Operation::Delete { key } = operation
-                && self.list_keys[key.index()]
-            {
-                return refuse(key, "is both appended to and overwritten");
+            match operation {
+                Operation::Write { key, .. } | Operation::Delete { key } if self.list_keys[key.index()] => {
+                    return refuse(key, "is both appended to and overwritten");
+                }
+                // A list answers to predicates, and what it holds is known only with its order.
+                Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. } => {
+                    return Err(Refusal::Unsupported("predicates beside lists that are appended to".into()));
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -318,7 +323,6 @@ impl<'h> Walk<'h> {
     }
 
     fn query(&mut self, txn: Txn, op: OpId, predicate: &'h Predicate, rows: &[Row]) -> Result<(), Refusal> {
-        self.refuse_lists()?;
         let bad_rows = Refusal::Contradiction(Contradiction::BadRows { op });
         let mut sorted: Vec<Row> = rows.to_vec();
         sorted.sort_unstable_by_key(|row| row.key);
@@ -351,7 +355,6 @@ impl<'h> Walk<'h> {
         count: Option<u64>,
         keys: Option<&[KeyId]>,
     ) -> Result<(), Refusal> {
-        self.refuse_lists()?;
         if !set.is_known() {
             return Err(Refusal::Unsupported("a predicate write of an unknown value".into()));
         }
@@ -390,17 +393,6 @@ impl<'h> Walk<'h> {
             }
         }
         Ok(())
-    }
-
-    /// A list answers to predicates, and what it holds is known only with its order.
-    fn refuse_lists(&self) -> Result<(), Refusal> {
-        match self.list_keys.iter().position(|&is_list| is_list) {
-            Some(key) => {
-                let name = self.history.keys().get(KeyId(key as u32));
-                Err(Refusal::Unsupported(format!("predicates, while key {name} is appended to")))
-            }
-            None => Ok(()),
-        }
     }
 
     /// Something is said about the value seen at a key.

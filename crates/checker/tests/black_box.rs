@@ -96,6 +96,15 @@ fn own_writes_by_every_policy() {
     }
 }
 
+/// A predicate write may overwrite a list.
+#[test]
+fn lists_under_predicate_writes() {
+    let history = notation::parse("1: scan(..)=[x:1] | a(x,1) u(* -> 1)\n").expect("it is a history");
+    for level in levels() {
+        assert_eq!(fault(&history, level, &Options::default()), None, "{level}");
+    }
+}
+
 /// Writers that were apart for a while, and overlap again.
 #[test]
 fn overlaps_that_come_back() {
