@@ -75,7 +75,7 @@ fn json_lines() {
             ),
             (
                 "{\"session\":1,\"ops\":[{\"op\":\"read\",\"key\":\"a\\x\"}]}\n",
-                "1:42: unknown escape = expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX",
+                "1:42: unknown escape = expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u1234",
             ),
             (
                 "{\"session\":1,\"ops\":[{\"op\":\"read\",\"key\":\"\\ud800\"}]}\n",

@@ -72,7 +72,7 @@ fn no_path_of_one_machine() {
     expect_none("a path that exists on one machine only", broken);
 }
 
-/// Whether `home` occurs as the beginning of a path, not as a part of one (`a/work/b`).
+/// Whether `home` occurs as the beginning of a path, not in the middle of one.
 fn starts_a_path(line: &str, home: &str) -> bool {
     line.match_indices(home).any(|(place, _)| {
         let before = line[..place].chars().next_back();

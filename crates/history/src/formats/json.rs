@@ -244,7 +244,7 @@ impl<'a> Cursor<'a> {
                 return Err(Fault::new(
                     start,
                     "unknown escape",
-                    "one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX",
+                    "one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u1234",
                 ));
             }
         };
