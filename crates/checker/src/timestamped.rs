@@ -46,7 +46,7 @@ mod state;
 mod unknown;
 mod view;
 
-pub use evidence::{evidence, outcome, witness};
+pub use evidence::{evidence, judge, outcome, witness};
 
 use crate::{Level, Options, Rule, Undecided};
 use history::{History, KeyId, OpId, Status, Timestamp, TxnId, ValueId};

@@ -1,6 +1,6 @@
 //! The data form of an explanation: everything a rendering needs, and nothing of the history it came from.
 
-use crate::{argue, phrase};
+use crate::{Comparison, Violation, argue, phrase};
 use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Verdict};
 use history::{History, Transaction, TxnId};
 use serde::Serialize;
@@ -30,6 +30,10 @@ pub struct Finding {
     pub anomalies: Option<Vec<Listed>>,
     /// The level whose verdict settles this one, if it was not checked itself.
     pub follows_from: Option<String>,
+    /// Every violation, if the check went by the database's timestamps.
+    pub by_timestamps: Option<Vec<Violation>>,
+    /// What the results alone come to, if that was asked for.
+    pub comparison: Option<Comparison>,
     /// How large the history is.
     pub size: Size,
     /// What the answer cost.
@@ -202,6 +206,8 @@ impl Finding {
             coverage: None,
             anomalies: None,
             follows_from: None,
+            by_timestamps: None,
+            comparison: None,
             size,
             cost,
         }

@@ -1,6 +1,6 @@
 //! One JSON object a finding; the shape is a contract with other programs.
 
-use crate::{Finding, Step};
+use crate::{Comparison, Finding, Step, Violation};
 use serde::Serialize;
 
 /// The object, without a line break. Fields are in a fixed order; those that do not apply are left out.
@@ -20,6 +20,9 @@ pub fn json_line(finding: &Finding) -> String {
         anomalies: finding.anomalies.as_ref().map(|all| all.iter().map(Listed::from).collect()),
         coverage: finding.coverage.as_ref().map(Coverage::from),
         follows_from: finding.follows_from.as_deref(),
+        by: finding.by_timestamps.as_ref().map(|_| "timestamps"),
+        violations: finding.by_timestamps.as_deref().filter(|all| !all.is_empty()),
+        comparison: finding.comparison.as_ref(),
         stats: Stats {
             transactions: finding.size.transactions,
             operations: finding.size.operations,
@@ -55,6 +58,12 @@ struct Object<'a> {
     coverage: Option<Coverage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     follows_from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    violations: Option<&'a [Violation]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<&'a Comparison>,
     stats: Stats,
 }
 

@@ -26,6 +26,7 @@ mod sarif;
 mod shorten;
 mod svg;
 mod text;
+mod timestamps;
 mod told;
 
 pub use finding::{Cost, Finding, Listed, Member, Named, Place, Size, Step};
@@ -38,4 +39,5 @@ pub use phrase::{operation, predicate};
 pub use sarif::sarif;
 pub use svg::svg;
 pub use text::{Palette, survey_text, text};
+pub use timestamps::{Comparison, Violation};
 pub use told::{Surveyed, Told, Trouble};

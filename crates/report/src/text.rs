@@ -1,8 +1,9 @@
 //! A finding as text for a terminal.
 
 use crate::picture::{label, shown_operations};
-use crate::{Finding, Member, Step, Surveyed};
+use crate::{Finding, Member, Step, Surveyed, Violation};
 use anstyle::{AnsiColor, Style};
+use checker::timestamped::Axiom;
 use checker::{Coverage, Mark};
 use std::fmt::Write;
 
@@ -67,6 +68,17 @@ fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::
     if finding.anomaly.is_some() {
         write_argument(out, finding, palette)?;
     }
+    if let Some(violations) = finding.by_timestamps.as_ref().filter(|_| finding.reason.is_none()) {
+        write_violations(out, violations, palette)?;
+        if !violations.is_empty() && finding.comparison.is_none() {
+            let faint = palette.faint;
+            writeln!(out, "  {faint}--compare tells whether another order explains the results{faint:#}")?;
+        }
+    }
+    if let Some(comparison) = &finding.comparison {
+        let anomaly = comparison.anomaly.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        writeln!(out, "  by results alone: {}{anomaly}: {}", comparison.by_results, comparison.why)?;
+    }
     if let Some(listed) = &finding.anomalies {
         let kinds: Vec<String> = listed.iter().map(|it| format!("{} × {}", it.count, it.anomaly)).collect();
         writeln!(
@@ -82,6 +94,31 @@ fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::
         }
     }
     Ok(())
+}
+
+/// How many violations of a history are told one by one.
+const VIOLATIONS_MAX: usize = 20;
+
+/// What a check by timestamps found: how many of each kind, then the first of them.
+fn write_violations(out: &mut String, violations: &[Violation], palette: Palette) -> std::fmt::Result {
+    let faint = palette.faint;
+    if violations.is_empty() {
+        return writeln!(out, "  {faint}by the database's timestamps, in one pass{faint:#}");
+    }
+    let of = |axiom: Axiom| violations.iter().filter(|it| it.axiom == axiom.name()).count();
+    let kinds: Vec<String> = Axiom::ALL
+        .into_iter()
+        .filter(|&axiom| of(axiom) > 0)
+        .map(|axiom| format!("{} × {}", grouped(of(axiom)), axiom.name()))
+        .collect();
+    writeln!(out, "  by the database's timestamps: {}", kinds.join(", "))?;
+    for violation in violations.iter().take(VIOLATIONS_MAX) {
+        writeln!(out, "    {} {faint}({}){faint:#}", violation.why, violation.axiom)?;
+    }
+    match violations.len().saturating_sub(VIOLATIONS_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "    {faint}and {} more: --output json lists all{faint:#}", grouped(more)),
+    }
 }
 
 /// What an accepted history tested, in a line or two.

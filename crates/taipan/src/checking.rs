@@ -6,6 +6,7 @@ use crate::input;
 use crate::limits::{self, Guard, Limits};
 use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
+use checker::timestamped;
 use checker::{Budget, Coverage, Fragment, Level, Options, Passes, Strategy, Undecided, Verdict};
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
@@ -24,6 +25,18 @@ pub(crate) struct Checking<'f> {
     threads: usize,
     strategy: Strategy,
     passes: Passes,
+    order: Order,
+}
+
+/// What decides the order of transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Timestamps where they decide, else results.
+    Whatever,
+    Timestamps,
+    Results,
+    /// Both, compared.
+    Both,
 }
 
 /// A history that was read, and how.
@@ -82,7 +95,14 @@ impl<'f> Checking<'f> {
         }
         let threads = limits.threads;
         let limits = Limits { time: limits.timeout, memory: limits.max_memory };
-        Ok(Self { policy, limits, threads, strategy: Strategy::default(), passes: Passes::default() })
+        Ok(Self {
+            policy,
+            limits,
+            threads,
+            strategy: Strategy::default(),
+            passes: Passes::default(),
+            order: Order::Results,
+        })
     }
 
     /// The same, looking for answers as the flags say.
@@ -92,6 +112,19 @@ impl<'f> Checking<'f> {
             self.passes = self.passes.without(name).map_err(|unknown| unknown.to_string())?;
         }
         Ok(self)
+    }
+
+    /// The same, in an order that this decides.
+    pub(crate) fn ordered(self, order: Order) -> Self {
+        Self { order, ..self }
+    }
+
+    fn goes_by_timestamps(&self, opened: &Opened, level: Level) -> bool {
+        match self.order {
+            Order::Results => false,
+            Order::Timestamps | Order::Both => true,
+            Order::Whatever => timestamped::applies(&opened.history, level),
+        }
     }
 
     /// Reads a file, within the limits.
@@ -163,6 +196,48 @@ impl<'f> Checking<'f> {
 
     /// Checks a history at a level.
     pub(crate) fn check(&self, opened: &Opened, level: Level) -> Result<Checked, String> {
+        if !self.goes_by_timestamps(opened, level) {
+            return self.check_by_results(opened, level);
+        }
+        let checked = self.check_by_timestamps(opened, level)?;
+        if self.order != Order::Both {
+            return Ok(checked.0);
+        }
+        let (checked, broken) = checked;
+        let other = self.check_by_results(opened, level)?;
+        let finding = checked.finding.compared(&opened.history, &broken, &other.verdict);
+        let verdict = if Exit::of(&other.verdict) > Exit::of(&checked.verdict) {
+            other.verdict
+        } else {
+            checked.verdict
+        };
+        Ok(Checked { verdict, finding, ..checked })
+    }
+
+    /// Checks by the database's timestamps; also gives every violation.
+    fn check_by_timestamps(
+        &self,
+        opened: &Opened,
+        level: Level,
+    ) -> Result<(Checked, Vec<timestamped::Finding>), String> {
+        let started = Instant::now();
+        let since = started.checked_sub(opened.read_time).unwrap_or(started);
+        let guard = self.limits.guard(since);
+        let options = self.options(guard.budget());
+        let (outcome, broken) =
+            guarded(&opened.name, || timestamped::judge(&opened.history, level, &options))?;
+        let cost = Cost {
+            read_ms: milliseconds(opened.read_time),
+            check_ms: milliseconds(started.elapsed()),
+            peak_rss_bytes: limits::peak_bytes(),
+        };
+        let verdict = outcome.verdict;
+        let finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost)
+            .by_timestamps(&opened.history, &broken);
+        Ok((Checked { level, verdict, finding }, broken))
+    }
+
+    fn check_by_results(&self, opened: &Opened, level: Level) -> Result<Checked, String> {
         let started = Instant::now();
         let since = started.checked_sub(opened.read_time).unwrap_or(started);
         let guard = self.limits.guard(since);

@@ -129,6 +129,7 @@ Examples:
   taipan check --all-levels history.jsonl         the strongest that hold, the weakest that are violated
   taipan check --output json logs/*.jsonl | jq .  one object for every file and level
   taipan check --timeout 60 --max-memory 4G big.tph
+  taipan check --by timestamps --level SI h.jsonl every result that its snapshot does not hold
   taipan check --certificate proof.jsonl h.jsonl  to be re-checked with `taipan certify h.jsonl proof.jsonl`
   zstdcat h.jsonl.zst | taipan check -")]
 pub(crate) struct CheckFlags {
@@ -170,10 +171,36 @@ pub(crate) struct CheckFlags {
 
     #[command(flatten)]
     pub(crate) search: SearchFlags,
+
+    #[command(flatten)]
+    pub(crate) order: OrderFlags,
+}
+
+/// Where the order of transactions comes from.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Order")]
+pub(crate) struct OrderFlags {
+    /// What decides the order of transactions [default: the database's timestamps where every committed transaction
+    /// has them and they decide the level, else the results]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<By>,
+
+    /// Decide both ways and say where they differ
+    #[arg(long, conflicts_with_all = ["by", "certificate", "mixed"])]
+    pub(crate) compare: bool,
+}
+
+/// What decides the order of transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// The database's own start and commit timestamps: one pass, every violation told
+    Timestamps,
+    /// Only what clients saw: any order that explains it will do
+    Results,
 }
 
 /// How the answer is looked for.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Search; verdicts do not depend on it")]
 pub(crate) struct SearchFlags {
     /// Which encoding of the question is searched
@@ -228,6 +255,10 @@ pub(crate) struct ExplainFlags {
     /// The history
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+
+    /// What decides the order of transactions [default: as of `taipan check`]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<By>,
 
     #[command(flatten)]
     pub(crate) levels: LevelFlags,

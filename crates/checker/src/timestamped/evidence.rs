@@ -24,14 +24,15 @@ use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId, ValueRef}
 /// Checks by timestamps and gives the answer in the form of every other check: the evidence is that of
 /// the first finding, the statistics count them all.
 pub fn outcome(history: &History, level: Level, options: &Options) -> Outcome {
+    judge(history, level, options).0
+}
+
+/// As [`outcome`], with all findings.
+pub fn judge(history: &History, level: Level, options: &Options) -> (Outcome, Vec<Finding>) {
     let mut stats = Stats::default();
-    let mut first: Option<Finding> = None;
-    let mut counts = [0u64; Axiom::ALL.len()];
-    let checked = check_each(history, level, options, |finding| {
-        counts[finding.axiom as usize] += 1;
-        first.get_or_insert(finding);
-    });
-    let verdict = match (checked, first) {
+    let mut findings: Vec<Finding> = Vec::new();
+    let checked = check_each(history, level, options, |finding| findings.push(finding));
+    let verdict = match (checked, findings.first()) {
         (Err(Refusal::GaveUp(reason)), None) => Verdict::Undecided(reason),
         (Err(refusal), None) => Verdict::Undecided(Undecided::Unsupported(refusal.sentence(history))),
         (Ok(report), None) => {
@@ -39,14 +40,15 @@ pub fn outcome(history: &History, level: Level, options: &Options) -> Outcome {
             Verdict::Accepted(witness(history, level, &report))
         }
         // What was found before the budget ran out stands.
-        (_, Some(finding)) => Verdict::Violated(Box::new(evidence(history, &finding))),
+        (_, Some(finding)) => Verdict::Violated(Box::new(evidence(history, finding))),
     };
-    for (axiom, count) in Axiom::ALL.into_iter().zip(counts) {
+    for axiom in Axiom::ALL {
+        let count = findings.iter().filter(|finding| finding.axiom == axiom).count();
         if count > 0 {
             stats.record(axiom.statistic(), count as f64);
         }
     }
-    Outcome { verdict, stats }
+    (Outcome { verdict, stats }, findings)
 }
 
 /// The order that the timestamps say: the witness of a history without findings.

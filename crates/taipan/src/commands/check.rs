@@ -1,10 +1,10 @@
 //! `taipan check`: every file at every level asked for.
 
 use crate::certificates::Certificates;
-use crate::checking::{Checked, Checking, Opened, Unopened};
+use crate::checking::{Checked, Checking, Opened, Order, Unopened};
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
-use crate::flags::CheckFlags;
+use crate::flags::{By, CheckFlags, SearchFlags};
 use crate::output::Sink;
 use checker::{Fragment, Level, Survey};
 use report::{Finding, Surveyed};
@@ -13,6 +13,7 @@ use std::path::Path;
 pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let checking = checking.searching(&flags.search).map_err(Stop::Error)?;
+    let checking = checking.ordered(order(flags).map_err(Stop::Error)?);
     if let Some(profile) = flags.policy.profile {
         for &level in &flags.levels.level {
             let meant = checking.meant(level).map_err(Stop::Error)?;
@@ -35,6 +36,25 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
         certificates.finish()?;
     }
     Ok(exit)
+}
+
+/// What decides the order of transactions. Questions that only results answer are asked of them.
+fn order(flags: &CheckFlags) -> Result<Order, String> {
+    let of_results = [
+        (flags.certificate.is_some(), "--certificate writes down why results have an explanation or none"),
+        (flags.all_levels, "--all-levels compares levels that timestamps do not decide"),
+        (flags.anomalies, "--anomalies looks for other explanations of the results"),
+        (flags.policy.mixed, "--mixed holds transactions to levels that timestamps do not decide"),
+        (flags.search != SearchFlags::default(), "--strategy and --without are about the search in results"),
+    ];
+    let needs_results = of_results.into_iter().find(|(asked, _)| *asked).map(|(_, why)| why);
+    match (flags.order.by, flags.order.compare, needs_results) {
+        (Some(By::Results), _, _) | (None, false, Some(_)) => Ok(Order::Results),
+        (Some(By::Timestamps), _, None) => Ok(Order::Timestamps),
+        (None, true, None) => Ok(Order::Both),
+        (None, false, None) => Ok(Order::Whatever),
+        (_, _, Some(why)) => Err(format!("{why}: it cannot be done by timestamps")),
+    }
 }
 
 fn check_file(

@@ -1,14 +1,19 @@
 //! `taipan explain`: one history, the argument in full.
 
-use crate::checking::{Checking, Unopened};
+use crate::checking::{Checking, Order, Unopened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
-use crate::flags::{ExplainFlags, ExplainOutput};
+use crate::flags::{By, ExplainFlags, ExplainOutput};
 use report::{Finding, Told};
 use std::io::Write;
 
 pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
+    let checking = checking.ordered(match flags.by {
+        Some(By::Timestamps) => Order::Timestamps,
+        Some(By::Results) => Order::Results,
+        None => Order::Whatever,
+    });
     let mut exit = Exit::Accepted;
     let mut told = Told::default();
     {

@@ -1,0 +1,178 @@
+//! What a check by timestamps found: every violation as a sentence, and how it compares with what the results alone
+//! allow.
+
+use crate::{Finding, phrase, shorten};
+use checker::timestamped::{Axiom, Content, Finding as Broken};
+use checker::{Event, Verdict, Witness};
+use history::{History, KeyId, TxnId};
+use serde::Serialize;
+
+/// One violation of a history that was checked by timestamps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// The axiom that is broken.
+    pub axiom: &'static str,
+    /// The transaction that breaks it.
+    pub transaction: String,
+    /// Which of its operations, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<usize>,
+    /// The key it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The transaction that had to be seen, or was overwritten unseen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<String>,
+    /// What had to be.
+    pub expected: String,
+    /// What was.
+    pub seen: String,
+    /// The sentence.
+    pub why: String,
+}
+
+/// What the results alone come to, beside what the timestamps say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// The verdict by results alone.
+    pub by_results: &'static str,
+    /// What it found, for a violation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anomaly: Option<String>,
+    /// How the two fit together.
+    pub why: String,
+}
+
+impl Finding {
+    /// With every violation that a check by timestamps found.
+    pub fn by_timestamps(self, history: &History, broken: &[Broken]) -> Self {
+        let violations = broken.iter().map(|it| Violation::new(history, it)).collect();
+        Self { by_timestamps: Some(violations), ..self }
+    }
+
+    /// With what the results alone come to.
+    pub fn compared(self, history: &History, broken: &[Broken], other: &Verdict) -> Self {
+        let named = |anomaly: &checker::Anomaly| anomaly.name.clone();
+        let anomaly = match other {
+            Verdict::Violated(evidence) => Some(named(&evidence.anomaly)),
+            _ => None,
+        };
+        let why = match (self.verdict, other) {
+            ("undecided", _) => "the timestamps do not decide it".to_owned(),
+            (_, Verdict::Undecided(why)) => format!("the results alone leave it open: {why}"),
+            ("accepted", Verdict::Accepted(_)) => {
+                "the order of the timestamps explains every result, and so does the order found without them"
+                    .to_owned()
+            }
+            ("accepted", Verdict::Violated(_)) => {
+                "an order that explains every result is given by the timestamps, yet none \
+                 was found without them: that is a bug in Taipan, please report it with the history"
+                    .to_owned()
+            }
+            (_, Verdict::Violated(_)) => {
+                "no order explains the results, that of the timestamps or any other".to_owned()
+            }
+            (_, Verdict::Accepted(witness)) => disagreement(history, broken, witness),
+        };
+        Self { comparison: Some(Comparison { by_results: other.name(), anomaly, why }), ..self }
+    }
+}
+
+/// Where an order that explains the results is not the order of the timestamps.
+fn disagreement(history: &History, broken: &[Broken], witness: &Witness) -> String {
+    let place = |wanted: Event| witness.order.iter().position(|&event| event == wanted);
+    let name = |txn: TxnId| history.transaction(txn).name().to_string();
+    let times = |txn: TxnId| history.transaction(txn).db();
+    let begins = |txn| place(Event::Begin(txn)).or_else(|| place(Event::Whole(txn)));
+    let commits = |txn| place(Event::Commit(txn)).or_else(|| place(Event::Whole(txn)));
+    for finding in broken.iter().take(DISAGREEMENTS_TRIED) {
+        let (own, Some(other)) = (finding.txn, finding.other) else { continue };
+        let (Some((start, commit)), Some((_, other_commit))) = (times(own), times(other)) else { continue };
+        let by_time = if begins(own) == commits(own) { commit } else { start };
+        let (Some(look), Some(write)) = (begins(own), commits(other)) else { continue };
+        let sees = write < look;
+        if sees != (other_commit <= by_time) {
+            let (own, other) = (name(own), name(other));
+            let order = if sees { "after" } else { "before" };
+            return format!(
+                "the results are explained if {own} took its snapshot {order} {other} committed; \
+                 the timestamps say otherwise, {other} committed at {other_commit} and {own} looked at {by_time}"
+            );
+        }
+    }
+    "another order than that of the timestamps explains the results".to_owned()
+}
+
+/// How many violations are looked at for a pair that the two orders place differently.
+const DISAGREEMENTS_TRIED: usize = 64;
+
+impl Violation {
+    fn new(history: &History, broken: &Broken) -> Self {
+        let name = |txn: TxnId| history.transaction(txn).name().to_string();
+        let first = history.transaction(broken.txn).op_ids().next();
+        let operation = broken.op.zip(first).map(|(op, first)| (op.0 - first.0) as usize);
+        Self {
+            axiom: broken.axiom.name(),
+            transaction: name(broken.txn),
+            operation,
+            key: broken.key.map(|key| history.keys().get(key).to_string()),
+            other: broken.other.map(name),
+            expected: content(history, &broken.expected),
+            seen: content(history, &broken.seen),
+            why: sentence(history, broken),
+        }
+    }
+}
+
+fn content(history: &History, content: &Content) -> String {
+    let values = history.values();
+    match content {
+        Content::Value(value) => shorten::value(values, *value, None),
+        Content::List(elements) => {
+            shorten::list(elements.len(), |index| values.show(elements[index]).to_string(), None)
+        }
+        Content::Count(count) => count.to_string(),
+        Content::Time(time) => time.to_string(),
+        Content::Clock(clock) => clock.to_string(),
+    }
+}
+
+/// `2:0 read x = 1, and its snapshot holds x = 2 of 1:0`.
+fn sentence(history: &History, broken: &Broken) -> String {
+    let own = history.transaction(broken.txn).name();
+    let other = broken
+        .other
+        .map_or("the initial state".to_owned(), |txn| history.transaction(txn).name().to_string());
+    let key = |key: Option<KeyId>| key.map_or("a key".to_owned(), |key| phrase::key(history, key));
+    let (expected, seen) = (content(history, &broken.expected), content(history, &broken.seen));
+    match broken.axiom {
+        Axiom::TimestampOrder => format!("{own} started at {expected} and committed before that, at {seen}"),
+        Axiom::Session => {
+            format!(
+                "{own} does not see {other}, which its session committed before it: at {expected}, it looked at {seen}"
+            )
+        }
+        Axiom::RealTime => {
+            format!(
+                "{own} does not see {other}, which had ended before it began: it committed at {expected}, {own} looked at {seen}"
+            )
+        }
+        Axiom::NoConflict => format!(
+            "{own} overwrote {} as {other} had left it at {expected}, and had started before that, at {seen}",
+            key(broken.key)
+        ),
+        Axiom::Internal => {
+            format!("{own} saw {} = {seen}, and by its own operations had to see {expected}", key(broken.key))
+        }
+        Axiom::External if broken.key.is_none() => {
+            format!("{own} changed {seen} rows, and its snapshot holds {expected} that it had to change")
+        }
+        Axiom::External => {
+            let whose = match broken.other {
+                Some(_) => format!("left there by {other}"),
+                None => "as nobody had written it".to_owned(),
+            };
+            format!("{own} saw {} = {seen}, and its snapshot holds {expected}, {whose}", key(broken.key))
+        }
+    }
+}
