@@ -38,8 +38,8 @@ pub use refusal::Refusal;
 
 use crate::oracle::{TooLarge, oracle};
 use crate::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict};
-use history::{History, Id, Operation, Status, TxnId};
-use rustc_hash::FxHashMap;
+use history::{History, Id, KeyId, Operation, Status, Transaction, TxnId};
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -135,7 +135,7 @@ impl Certificate<'static> {
                 Claim::Accepted { order: witness.order.iter().map(mention).collect() }
             }
             Verdict::Violated(evidence) => Claim::Violated {
-                core: provable(history, level, options, &evidence.transactions)
+                core: (provable(history, level, options, &evidence.transactions).into_iter())
                     .map(|txn| names.mention(txn))
                     .collect(),
                 edges: evidence.edges.iter().map(|edge| Step::of(&names, edge)).collect(),
@@ -244,26 +244,47 @@ fn examine(history: &History, certificate: &Certificate<'_>, budget: &Budget) ->
     }
 }
 
-/// The core, if it can be cut out of the history; else everybody who can have taken effect. What a predicate says of
-/// the keys that it did not return cannot be written down for some keys only.
-fn provable(
-    history: &History,
-    level: Level,
-    options: &Options,
-    core: &[TxnId],
-) -> impl Iterator<Item = TxnId> {
-    let by_predicate = |operation: Operation<'_>| {
+/// The core, if it can be cut out of the history; else with everybody who wrote a key it read; else everybody who can
+/// have taken effect. What a predicate says of the keys that it did not return cannot be written down for some keys
+/// only, and a list that is also overwritten says nothing without all who wrote its key.
+fn provable(history: &History, level: Level, options: &Options, core: &[TxnId]) -> Vec<TxnId> {
+    let is_doubtful = |operation: Operation<'_>| {
         matches!(
             operation,
-            Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
+            Operation::Query { .. }
+                | Operation::Update { .. }
+                | Operation::DeleteWhere { .. }
+                | Operation::Append { .. }
         )
     };
+    let stands =
+        |core: &[TxnId]| !matches!(impossible(history, level, options, core), Err(Objection::Refused(_)));
     let mut operations = history.transactions().flat_map(|txn| txn.ops());
-    let stands = !operations.any(|(_, operation)| by_predicate(operation))
-        || !matches!(impossible(history, level, options, core), Err(Objection::Refused(_)));
+    if !operations.any(|(_, operation)| is_doubtful(operation)) || stands(core) {
+        return core.to_vec();
+    }
+    let larger = with_writers(history, core);
+    if stands(&larger) {
+        return larger;
+    }
     let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted);
-    let txns: Vec<TxnId> = if stands { core.to_vec() } else { effective.map(|txn| txn.id()).collect() };
-    txns.into_iter()
+    effective.map(|txn| txn.id()).collect()
+}
+
+/// Some transactions and everybody who wrote a key that they read or wrote, as far as the record tells.
+fn with_writers(history: &History, txns: &[TxnId]) -> Vec<TxnId> {
+    let keys_of = |txn: TxnId| {
+        let operations = history.transaction(txn).ops();
+        operations.filter_map(|(_, operation)| operation.key()).collect::<Vec<KeyId>>()
+    };
+    let keys: FxHashSet<KeyId> = txns.iter().flat_map(|&txn| keys_of(txn)).collect();
+    let writes = |operation: &Operation<'_>| {
+        !matches!(operation, Operation::Read { .. }) && operation.key().is_some_and(|key| keys.contains(&key))
+    };
+    let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted);
+    let wrote = |txn: &Transaction<'_>| txn.ops().any(|(_, operation)| writes(&operation));
+    let is_in = |txn: &Transaction<'_>| txns.binary_search(&txn.id()).is_ok() || wrote(txn);
+    effective.filter(is_in).map(|txn| txn.id()).collect()
 }
 
 /// Whether the core has no explanation at all.

@@ -8,13 +8,15 @@
 //! *Cost*: checks of tiny histories. *Source*: Zeller's delta debugging.
 
 use crate::constrain::Known;
+use crate::contents::Contents;
 use crate::explain::{self, Argument};
 use crate::levels::{Level, Rule};
 use crate::naming;
-use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe};
+use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe, observe_unsettled};
 use crate::pipeline::{Decision, decide, explain as explain_problem};
 use crate::restrict::{Part, restrict, restrict_for};
 use crate::rows;
+use crate::settle::settle;
 use crate::verdict::{Anomaly, Edge, Evidence, Options, Reason, Stats};
 use crate::weak;
 use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
@@ -120,7 +122,7 @@ pub(crate) fn known_cycle(problem: &Problem, known: &Known, stuck: &[Txn]) -> Ve
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
     let is_order = matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation);
-    if is_order && rows::has_many(history) {
+    if is_order && (rows::has_many(history) || Contents::of(history, options.ryow).has_open_lists()) {
         return evidence_about_many(history, level, options, &start);
     }
     if let [alone] = start[..]
@@ -151,12 +153,16 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
     Evidence { anomaly, transactions, edges, support: back.edges(&argument.support) }
 }
 
-/// Where operations are about many keys a part is no history of its own: it is cut out of the problem.
+/// Where operations are about many keys, or lists do not show their order, a part is no history of its own: it is cut
+/// out of the problem.
 fn evidence_about_many(history: &History, level: Level, options: &Options, start: &[TxnId]) -> Evidence {
-    let (mut transactions, argument) = match observe(history, options.ryow) {
+    let (mut transactions, argument) = match observe_unsettled(history, options.ryow) {
         Ok(problem) => {
-            let part = shrink_problem(history, &problem, level, options, start);
-            let argument = explain::argue_problem(history, &part, level, options);
+            let mut part = shrink_problem(history, &problem, level, options, start);
+            let argument = match settle(&mut part) {
+                Ok(()) => explain::argue_problem(history, &part, level, options),
+                Err(contradiction) => Some(explain::of_contradiction(history, &contradiction)),
+            };
             (part.txns, argument)
         }
         Err(Refusal::Contradiction(contradiction)) => {
@@ -181,7 +187,7 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
     Evidence { anomaly, transactions, edges, support }
 }
 
-/// The smallest part of a problem found that has no explanation.
+/// The smallest part of a problem found that has no explanation; no conclusions were drawn from either.
 fn shrink_problem(
     history: &History,
     problem: &Problem,
@@ -190,15 +196,21 @@ fn shrink_problem(
     start: &[TxnId],
 ) -> Problem {
     let impossible = |part: &Problem| {
-        matches!(
-            explain_problem(history, part, level, options, &mut Stats::default()),
-            Decision::Impossible(_)
-        )
+        let mut part = part.clone();
+        settle(&mut part).is_err()
+            || matches!(
+                explain_problem(history, &part, level, options, &mut Stats::default()),
+                Decision::Impossible(_)
+            )
     };
+    let mut settled = problem.clone();
+    // What told of something on the way to a contradiction is what counts here.
+    let _ = settle(&mut settled);
     let mut keep: Vec<Txn> = start.iter().filter_map(|&txn| problem.find(txn)).collect();
+    keep = settled.with_tellers(&keep);
     let mut part = problem.part(&keep);
     while !impossible(&part) {
-        let larger = problem.with_writers(&keep);
+        let larger = settled.with_tellers(&problem.with_writers(&keep));
         keep = if larger.len() > keep.len() { larger } else { (0..problem.len() as Txn).collect() };
         part = problem.part(&keep);
         if part.len() == problem.len() || options.budget.exhausted().is_some() {

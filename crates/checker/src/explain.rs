@@ -16,9 +16,9 @@
 
 use crate::constrain::Nodes;
 use crate::levels::Level;
-use crate::observe::{Contradiction, INITIAL, Problem, Read, Refusal, Standing, Txn, observe};
-use crate::rows;
+use crate::observe::{Contradiction, INITIAL, Problem, Read, Refusal, Standing, Txn, normal, observe};
 use crate::verdict::{Edge, EdgeKind, Options, Reason};
+use crate::{rows, settle};
 use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId};
 use std::collections::VecDeque;
 
@@ -31,6 +31,8 @@ pub(crate) struct Argument {
 
 /// How many suppositions may be nested.
 const DEPTH_MAX: usize = 3;
+/// How many cases may be looked at in all.
+const CASES_MAX: usize = 64;
 /// How many conclusions may be drawn in all.
 const STEPS_MAX: usize = 20_000;
 
@@ -51,14 +53,61 @@ pub(crate) fn argue_problem(
     level: Level,
     options: &Options,
 ) -> Option<Argument> {
-    if !problem.matches.is_empty() {
-        // Facts say nothing of what depends on what was found.
-        return None;
+    argue_cases(history, problem, level, options, &mut 0)
+}
+
+/// Something that may have been.
+#[derive(Clone, Copy)]
+enum Case {
+    Alternative(u32),
+    TookEffect(Txn),
+    TookNoEffect(Txn),
+}
+
+/// Where what was left depends on what was found, or on whether somebody took effect at all: argues for one case after
+/// the other.
+fn argue_cases(
+    history: &History,
+    problem: &Problem,
+    level: Level,
+    options: &Options,
+    looked_at: &mut usize,
+) -> Option<Argument> {
+    let cases: Vec<Case> = match problem.matches.first() {
+        Some(it) => {
+            let is_possible = |it: &u32| problem.alternatives[*it as usize].is_possible;
+            (it.first..it.end).filter(is_possible).map(Case::Alternative).collect()
+        }
+        None => {
+            let mut facts = Facts::known(history, problem, level, options.clock_skew);
+            if let Some(cycle) = facts.refute(DEPTH_MAX, &mut 0) {
+                return Some(Argument { edges: cycle, support: facts.support });
+            }
+            let open = problem.standing.iter().position(|&standing| standing == Standing::Maybe)? as Txn;
+            vec![Case::TookNoEffect(open), Case::TookEffect(open)]
+        }
+    };
+    let mut argument = Argument::default();
+    for case in cases {
+        *looked_at += 1;
+        if *looked_at > CASES_MAX {
+            return None;
+        }
+        let mut supposed = problem.clone();
+        let settled = match case {
+            Case::Alternative(it) => settle::suppose(&mut supposed, it),
+            Case::TookEffect(txn) => settle::suppose_standing(&mut supposed, txn, Standing::In),
+            Case::TookNoEffect(txn) => settle::suppose_standing(&mut supposed, txn, Standing::Out),
+        };
+        let of_case = match settled {
+            Ok(()) => argue_cases(history, &supposed, level, options, looked_at)?,
+            Err(contradiction) => of_contradiction(history, &contradiction),
+        };
+        // The last case is the one shown; the others say why it is the last.
+        let before = std::mem::replace(&mut argument.edges, of_case.edges);
+        argument.support.extend(before.into_iter().chain(of_case.support));
     }
-    let mut facts = Facts::known(history, problem, level, options.clock_skew);
-    let mut steps = 0;
-    let cycle = facts.refute(DEPTH_MAX, &mut steps)?;
-    Some(Argument { edges: cycle, support: facts.support })
+    Some(argument)
 }
 
 /// Contradictions that need no order, as edges that speak for themselves.
@@ -284,6 +333,10 @@ impl<'a> Facts<'a> {
             Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
                 keys.contains(&key)
             }
+            Operation::Update { keys: None, set, .. } => {
+                !set.is_known() || normal(self.history, *set) == version.value
+            }
+            Operation::DeleteWhere { keys: None, .. } => version.value == ValueId::ABSENT,
             it => it.key() == Some(key) && is_write(it),
         });
         writes.last().expect("a version has an operation that wrote it").0

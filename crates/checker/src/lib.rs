@@ -12,6 +12,7 @@
 
 pub mod certify;
 mod constrain;
+mod contents;
 mod core;
 mod coverage;
 mod eager;
@@ -35,6 +36,7 @@ mod rows;
 mod saturate;
 mod schedule;
 mod scripts;
+mod settle;
 mod survey;
 pub mod timestamped;
 mod verdict;

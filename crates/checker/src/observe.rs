@@ -14,15 +14,16 @@
 //! *Cost*: O(operations), plus a sort within each key. *Source*: boomslang.txt §4.2 and §A.2 (read
 //! lineage); veristrong.txt §3 (duplicate values).
 
+use crate::contents::{Contents, ListKind};
 use crate::lists::{self, ListRead};
 use crate::problem::{Alternative, Count, Match, sort_versions};
 pub(crate) use crate::problem::{INITIAL, NONE, Problem, Read, Repeats, Standing, Txn, Version};
-use crate::resolve::{OpenRead, Raw, RawRead, resolve, settle_unknown};
+use crate::resolve::{OpenRead, Raw, RawRead, resolve};
 use crate::rows::{Claim, Test, Universe};
 use crate::scripts::{self, Action};
+use crate::settle::settle;
 use crate::verdict::Ryow;
 use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, ValueId, ValueRef};
-use rustc_hash::FxHashSet;
 
 /// A contradiction that needs no order to see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,24 +75,31 @@ pub(crate) fn observe_with(
     repeats: Repeats,
     blind: &[bool],
 ) -> Result<Problem, Refusal> {
+    let mut problem = look(history, ryow, repeats, blind)?;
+    settle(&mut problem).map_err(Refusal::Contradiction)?;
+    Ok(problem)
+}
+
+/// The problem before conclusions are drawn from it, which may rest on transactions that a part does not have.
+pub(crate) fn observe_unsettled(history: &History, ryow: Ryow) -> Result<Problem, Refusal> {
+    look(history, ryow, Repeats::OneVersion, &[])
+}
+
+fn look(history: &History, ryow: Ryow, repeats: Repeats, blind: &[bool]) -> Result<Problem, Refusal> {
     let mut walk = Walk::new(history, ryow, repeats);
     walk.blind = blind.to_vec();
     walk.transactions()?;
-    let Walk { mut problem, raw_reads, claims, claimed, open_reads, appends, mut list_reads, .. } = walk;
+    let Walk { mut problem, known, raw_reads, claims, claimed, open_reads, appends, mut list_reads, .. } =
+        walk;
     sort_versions(&mut problem);
-    let raw = Raw { history, reads: &raw_reads, claims: &claims, claimed: &claimed, open: &open_reads };
+    let raw =
+        Raw { contents: &known, reads: &raw_reads, claims: &claims, claimed: &claimed, open: &open_reads };
     resolve(&mut problem, &raw, &mut list_reads).map_err(Refusal::Contradiction)?;
     drop(raw_reads);
     if !appends.is_empty() {
         lists::resolve(history, &mut problem, &appends, &list_reads)?;
     }
-    settle_unknown(&mut problem).map_err(Refusal::Contradiction)?;
     Ok(problem)
-}
-
-/// Whether an operation writes by predicate and did not report its keys.
-fn is_unreported(operation: &Operation<'_>) -> bool {
-    matches!(operation, Operation::Update { keys: None, .. } | Operation::DeleteWhere { keys: None, .. })
 }
 
 /// What a transaction did to a key so far.
@@ -113,6 +121,7 @@ struct Touch<'h> {
 
 struct Walk<'h> {
     history: &'h History,
+    known: Contents<'h>,
     ryow: Ryow,
     repeats: Repeats,
     /// Transactions of the history whose reads are left out; empty: none.
@@ -121,7 +130,6 @@ struct Walk<'h> {
     raw_reads: Vec<RawRead>,
     appends: Vec<lists::Append>,
     list_reads: Vec<ListRead>,
-    list_keys: Vec<bool>,
     /// Which transaction touched a key last, and where in `touches`.
     stamp: Vec<u32>,
     slot: Vec<u32>,
@@ -146,8 +154,11 @@ impl<'h> Walk<'h> {
             }
             initial
         };
+        let known = Contents::of(history, ryow);
+        let universe = Universe::of(history, &known);
         Self {
             history,
+            known,
             ryow,
             repeats,
             blind: Vec::new(),
@@ -155,11 +166,10 @@ impl<'h> Walk<'h> {
             raw_reads: Vec::new(),
             appends: Vec::new(),
             list_reads: Vec::new(),
-            list_keys: vec![false; keys],
             stamp: vec![NONE; keys],
             slot: vec![0; keys],
             touches: Vec::new(),
-            universe: Universe::of(history),
+            universe,
             claims: Vec::new(),
             claimed: Vec::new(),
             is_scripted: false,
@@ -169,7 +179,10 @@ impl<'h> Walk<'h> {
     }
 
     fn transactions(&mut self) -> Result<(), Refusal> {
-        self.find_list_keys()?;
+        if self.repeats == Repeats::EachItsOwn && self.known.has_open_lists() {
+            let what = "lists that are also overwritten, hold an element twice or answer to predicates";
+            return Err(Refusal::Unsupported(what.into()));
+        }
         let mut last_of_session = vec![NONE; self.history.sessions().len()];
         for transaction in self.history.transactions() {
             let standing = match transaction.status() {
@@ -188,7 +201,7 @@ impl<'h> Walk<'h> {
             self.problem.first_version.push(self.problem.versions.len() as u32);
             self.problem.first_read.push(self.raw_reads.len() as u32);
             self.touches.clear();
-            self.is_scripted = transaction.ops().any(|(_, operation)| is_unreported(&operation));
+            self.is_scripted = transaction.ops().any(|(_, operation)| self.is_open(&operation));
             for (op, operation) in transaction.ops() {
                 let done = self.operation(txn, op, operation);
                 self.forgive(txn, done)?;
@@ -215,44 +228,16 @@ impl<'h> Walk<'h> {
         }
     }
 
-    /// Keys that are appended to. Keys whose lists do not show their order are not for this stage: those
-    /// that are also overwritten, and those with an element twice.
-    fn find_list_keys(&mut self) -> Result<(), Refusal> {
-        let history = self.history;
-        let operations = || {
-            let effective = history.transactions().filter(|it| it.status() != Status::Aborted);
-            effective.flat_map(|transaction| transaction.ops()).map(|(_, operation)| operation)
-        };
-        let refuse = |key, what| Err(Refusal::Unsupported(format!("key {} {what}", history.keys().get(key))));
-        let mut seen: FxHashSet<(KeyId, ValueId)> = FxHashSet::default();
-        for operation in operations() {
-            let Operation::Append { key, value } = operation else { continue };
-            if !std::mem::replace(&mut self.list_keys[key.index()], true) {
-                match lists::elements(history, self.problem.initial[key.index()]) {
-                    Some(elements) => seen.extend(elements.iter().map(|&element| (key, element))),
-                    None => return refuse(key, "starts as a scalar and is appended to"),
-                }
-            }
-            if !seen.insert((key, value)) {
-                return refuse(key, "has an element that is appended twice");
-            }
+    /// Whether what an operation does may depend on what it finds.
+    fn is_open(&self, operation: &Operation<'_>) -> bool {
+        match operation.key() {
+            Some(key) => self.known.kind(key) == ListKind::Open,
+            None if self.known.has_open_lists() => true,
+            None => matches!(
+                operation,
+                Operation::Update { keys: None, .. } | Operation::DeleteWhere { keys: None, .. }
+            ),
         }
-        if seen.is_empty() {
-            return Ok(());
-        }
-        for operation in operations() {
-            match operation {
-                Operation::Write { key, .. } | Operation::Delete { key } if self.list_keys[key.index()] => {
-                    return refuse(key, "is both appended to and overwritten");
-                }
-                // A list answers to predicates, and what it holds is known only with its order.
-                Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. } => {
-                    return Err(Refusal::Unsupported("predicates beside lists that are appended to".into()));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     fn is_blind(&self, txn: Txn) -> bool {
@@ -267,11 +252,8 @@ impl<'h> Walk<'h> {
                 let value = normal(self.history, value);
                 self.read(txn, op, key, value).map_err(Refusal::Contradiction)
             }
-            Operation::Write { value, .. } if !value.is_known() => {
-                Err(Refusal::Unsupported("a write of an unknown value".into()))
-            }
             Operation::Write { key, value } => {
-                let value = normal(self.history, value);
+                let value = self.known.written(value);
                 self.write(txn, key, value);
                 Ok(())
             }
@@ -280,7 +262,7 @@ impl<'h> Walk<'h> {
                 Ok(())
             }
             Operation::Append { key, value } => {
-                self.append(txn, key, value);
+                self.append(txn, op, key, value);
                 Ok(())
             }
             Operation::Scan { rows: None, .. }
@@ -292,7 +274,7 @@ impl<'h> Walk<'h> {
             }
             Operation::Query { predicate, rows: Some(rows) } => self.query(txn, op, predicate, rows),
             Operation::Update { predicate, set, count, keys } => {
-                let set = normal(self.history, set);
+                let set = self.known.written(set);
                 self.predicate_write(txn, op, (predicate, set), count, keys)
             }
             Operation::DeleteWhere { predicate, count, keys } => {
@@ -330,7 +312,7 @@ impl<'h> Walk<'h> {
             return Err(bad_rows);
         }
         let universe = self.universe.as_ref().expect("an operation on many keys makes one");
-        for key in universe.concerned(self.history, predicate, rows.iter().map(|row| row.key)) {
+        for key in universe.concerned(self.history, &self.known, predicate, rows.iter().map(|row| row.key)) {
             let row = sorted.binary_search_by_key(&key, |row| row.key).ok();
             let value = row.map_or(ValueId::ABSENT, |row| normal(self.history, sorted[row].value));
             if value.is_known() && value != ValueId::ABSENT {
@@ -355,12 +337,9 @@ impl<'h> Walk<'h> {
         count: Option<u64>,
         keys: Option<&[KeyId]>,
     ) -> Result<(), Refusal> {
-        if !set.is_known() {
-            return Err(Refusal::Unsupported("a predicate write of an unknown value".into()));
-        }
         let Some(keys) = keys else {
             let universe = self.universe.as_ref().expect("an operation on many keys makes one");
-            for key in universe.concerned(self.history, predicate, std::iter::empty()) {
+            for key in universe.concerned(self.history, &self.known, predicate, std::iter::empty()) {
                 self.touch(txn, key).script.push(Action::SetWhere { op, predicate, set });
             }
             return Ok(());
@@ -372,7 +351,7 @@ impl<'h> Walk<'h> {
             return Err(Refusal::Contradiction(Contradiction::BadRows { op }));
         }
         let universe = self.universe.as_ref().expect("an operation on many keys makes one");
-        for key in universe.concerned(self.history, predicate, keys.iter().copied()) {
+        for key in universe.concerned(self.history, &self.known, predicate, keys.iter().copied()) {
             let truth = sorted.binary_search(&key).is_ok();
             let claim = Claim { test: Test::Where(predicate), truth, op };
             if self.is_scripted {
@@ -381,13 +360,7 @@ impl<'h> Walk<'h> {
                 script.extend(truth.then_some(Action::Set(set)));
                 continue;
             }
-            // It builds on the transaction's own writes, whatever its reads do.
-            let own = self.touch(txn, key).own;
-            if !own.is_known() {
-                self.touch(txn, key).claims.push(claim);
-            } else if !claim.accepts(self.history, own) {
-                return Err(Refusal::Contradiction(Contradiction::Internal { op }));
-            }
+            self.found(txn, key, claim)?;
             if truth {
                 self.write(txn, key, set);
             }
@@ -395,26 +368,37 @@ impl<'h> Walk<'h> {
         Ok(())
     }
 
+    /// A predicate write says something about what it builds on: the transaction's own writes, whatever its reads do.
+    fn found(&mut self, txn: Txn, key: KeyId, claim: Claim<'h>) -> Result<(), Refusal> {
+        let own = self.touch(txn, key).own;
+        if !own.is_known() {
+            self.touch(txn, key).claims.push(claim);
+        } else if !claim.accepts(&self.known, own) {
+            return Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }));
+        }
+        Ok(())
+    }
+
     /// Something is said about the value seen at a key.
     fn claim(&mut self, txn: Txn, key: KeyId, claim: Claim<'h>) -> Result<(), Refusal> {
-        let (history, ryow, is_scripted) = (self.history, self.ryow, self.is_scripted);
-        let touch = self.touch(txn, key);
-        if is_scripted {
-            touch.script.push(Action::Claim(claim));
+        if self.is_scripted {
+            self.touch(txn, key).script.push(Action::Claim(claim));
             return Ok(());
         }
+        let ryow = self.ryow;
+        let touch = self.touch(txn, key);
         let own = match touch.appended {
             0 => touch.own.is_known().then_some(touch.own),
             // Present, whatever it is.
             _ => Some(ValueId::UNKNOWN),
         };
         match own {
-            Some(own) if ryow != Ryow::Never && claim.accepts(history, own) => Ok(()),
+            Some(own) if ryow != Ryow::Never && claim.accepts(&self.known, own) => Ok(()),
             Some(_) if ryow == Ryow::Must => {
                 Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }))
             }
             _ => {
-                touch.claims.push(claim);
+                self.touch(txn, key).claims.push(claim);
                 Ok(())
             }
         }
@@ -449,7 +433,11 @@ impl<'h> Walk<'h> {
         }
     }
 
-    fn append(&mut self, txn: Txn, key: KeyId, value: ValueId) {
+    fn append(&mut self, txn: Txn, op: OpId, key: KeyId, value: ValueId) {
+        if self.is_scripted {
+            self.touch(txn, key).script.push(Action::Append { op, key, element: value });
+            return;
+        }
         self.touch(txn, key).appended += 1;
         self.appends.push(lists::Append { key: key.0, txn, element: value });
     }
@@ -459,7 +447,7 @@ impl<'h> Walk<'h> {
             self.touch(txn, key).script.push(Action::Read { op, value });
             return Ok(());
         }
-        if self.list_keys[key.index()] {
+        if self.known.kind(key) == ListKind::Plain {
             return self.read_list(txn, op, key, value);
         }
         let ryow = self.ryow;
@@ -537,10 +525,9 @@ impl<'h> Walk<'h> {
         for place in 0..self.touches.len() {
             let script = std::mem::take(&mut self.touches[place].script);
             let key = KeyId(self.touches[place].key);
-            let done = if scripts::is_open(&script) {
-                self.settle_open(txn, key, &script, &mut counted)
-            } else {
-                script.iter().try_for_each(|action| self.act(txn, key, action))
+            let done = match scripts::opened_by(&script, self.known.kind(key) == ListKind::Open) {
+                Some(op) => self.settle_open((txn, op, key), &script, &mut counted),
+                None => script.iter().try_for_each(|action| self.act(txn, key, action)),
             };
             result = result.and(done);
         }
@@ -551,7 +538,7 @@ impl<'h> Walk<'h> {
             if (of.len() as u64) < count {
                 result = result.and(Err(Refusal::Contradiction(Contradiction::BadRows { op })));
             }
-            self.problem.counts.push(Count { txn, count, matched });
+            self.problem.counts.push(Count { txn, op, count, matched });
         }
         result
     }
@@ -564,13 +551,9 @@ impl<'h> Walk<'h> {
                 self.write(txn, key, value);
                 Ok(())
             }
-            Action::Found(claim) => {
-                let own = self.touch(txn, key).own;
-                if !own.is_known() {
-                    self.touch(txn, key).claims.push(claim);
-                } else if !claim.accepts(self.history, own) {
-                    return Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }));
-                }
+            Action::Found(claim) => self.found(txn, key, claim),
+            Action::Append { op, element, .. } => {
+                self.append(txn, op, key, element);
                 Ok(())
             }
             Action::SetWhere { .. } => unreachable!("only scripts whose end is certain are done"),
@@ -580,20 +563,15 @@ impl<'h> Walk<'h> {
     /// A script whose end depends on what was found.
     fn settle_open(
         &mut self,
-        txn: Txn,
-        key: KeyId,
+        (txn, op, key): (Txn, OpId, KeyId),
         script: &[Action<'h>],
         counted: &mut [(OpId, u64, Vec<u32>)],
     ) -> Result<(), Refusal> {
-        let contents = self.contents[key.index()].iter().copied();
+        let lists = self.known.of_key(key).iter().copied();
+        let contents = self.contents.get(key.index()).into_iter().flatten().copied().chain(lists);
         let initial = self.problem.initial[key.index()];
         let contents = contents.chain([ValueId::ABSENT, initial]);
-        let outcomes = scripts::outcomes(self.history, self.ryow, script, contents);
-        let op = script.iter().find_map(|action| match action {
-            Action::SetWhere { op, .. } => Some(*op),
-            _ => None,
-        });
-        let op = op.expect("an open script writes by predicate");
+        let outcomes = scripts::outcomes(&self.known, self.ryow, script, contents);
         if outcomes.is_empty() {
             return Err(Refusal::Contradiction(Contradiction::NoSource { op, key }));
         }
@@ -619,7 +597,7 @@ impl<'h> Walk<'h> {
             self.problem.alternatives.push(Alternative { of, read: NONE, version, is_possible: true });
         }
         let end = self.problem.alternatives.len() as u32;
-        self.problem.matches.push(Match { txn, key: key.0, first, end });
+        self.problem.matches.push(Match { txn, key: key.0, op, is_settled: false, first, end });
         Ok(())
     }
 
@@ -632,10 +610,10 @@ impl<'h> Walk<'h> {
                 self.raw_reads.push(RawRead { key: touch.key, value: ValueId::UNKNOWN, op: read.op });
                 let is_empty = lists::outside(self.history, read).is_empty();
                 let seen = if is_empty { ValueId::ABSENT } else { ValueId::UNKNOWN };
-                contradiction = contradiction.and(touch.agree(self.history, seen, read.op));
+                contradiction = contradiction.and(touch.agree(&self.known, seen, read.op));
             } else if touch.seen.is_known() {
                 self.raw_reads.push(RawRead { key: touch.key, value: touch.seen, op: touch.seen_op });
-                contradiction = contradiction.and(touch.agree(self.history, touch.seen, touch.seen_op));
+                contradiction = contradiction.and(touch.agree(&self.known, touch.seen, touch.seen_op));
             } else if let Some(claim) = touch.claims.first() {
                 self.claimed.push((self.raw_reads.len() as u32, self.claims.len() as u32));
                 self.claims.extend(&touch.claims);
@@ -645,14 +623,17 @@ impl<'h> Walk<'h> {
                 self.problem.versions.push(Version { key: touch.key, txn, value: touch.own });
             }
         }
+        // Keys were first touched in another order than their lists were read.
+        let first = self.list_reads.partition_point(|read| read.txn < txn);
+        self.list_reads[first..].sort_unstable_by_key(|read| read.slot);
         contradiction
     }
 }
 
 impl Touch<'_> {
     /// Whether everything claimed holds of the value that was seen.
-    fn agree(&self, history: &History, seen: ValueId, op: OpId) -> Result<(), Contradiction> {
-        match self.claims.iter().find(|claim| !claim.accepts(history, seen)) {
+    fn agree(&self, known: &Contents<'_>, seen: ValueId, op: OpId) -> Result<(), Contradiction> {
+        match self.claims.iter().find(|claim| !claim.accepts(known, seen)) {
             Some(claim) => Err(Contradiction::NonRepeatable { first: op, second: claim.op }),
             None => Ok(()),
         }

@@ -396,4 +396,18 @@ mod tests {
         }
         assert!(taken_apart > 300, "{taken_apart} of the histories fell into parts");
     }
+
+    /// Nothing at these levels is left to the oracle.
+    #[test]
+    fn every_operation_is_decided_here() {
+        for seed in 0..1_500 {
+            let history = Shape::everything().history(seed);
+            for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
+                let level = Level { rule, session: true, realtime: false };
+                let decision = decide(&history, level, &Options::default(), &mut Stats::default());
+                let is_decided = matches!(decision, Decision::Possible(_) | Decision::Impossible(_));
+                assert!(is_decided, "seed {seed} at {level}: {decision:?}");
+            }
+        }
+    }
 }

@@ -97,13 +97,19 @@ pub(crate) struct Problem {
     pub(crate) version_alternative: Vec<u32>,
     /// How many keys a predicate write matched, where only that was reported.
     pub(crate) counts: Vec<Count>,
+    /// Transactions of which an alternative is true because of what another one read.
+    pub(crate) forced: Vec<(Txn, Txn)>,
 }
 
 /// What a transaction did to a key, where that depends on what it found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Match {
     pub(crate) txn: Txn,
     pub(crate) key: u32,
+    /// The operation that makes it depend.
+    pub(crate) op: OpId,
+    /// Whether one of its alternatives is known to be true.
+    pub(crate) is_settled: bool,
     /// Its alternatives.
     pub(crate) first: u32,
     pub(crate) end: u32,
@@ -124,6 +130,7 @@ pub(crate) struct Alternative {
 #[derive(Clone, Debug)]
 pub(crate) struct Count {
     pub(crate) txn: Txn,
+    pub(crate) op: OpId,
     pub(crate) count: u64,
     /// The alternatives in which it matched their key.
     pub(crate) matched: Vec<u32>,
@@ -193,7 +200,10 @@ impl Problem {
         let others = if all_but { self.versions_of_key(key) } else { piece };
         let others = others.iter().map(|&(_, version)| version).filter(move |&version| {
             let Some(of) = self.versions.get(version as usize) else { return true };
-            of.txn != txn && self.standing[of.txn as usize] != Standing::Out && !is_struck(version)
+            of.txn != txn
+                && self.standing[of.txn as usize] != Standing::Out
+                && !is_struck(version)
+                && !self.is_impossible(self.alternative_of_version(version))
         });
         initial.then_some(INITIAL).into_iter().chain(others)
     }
@@ -214,6 +224,12 @@ impl Problem {
     #[inline]
     pub(crate) fn alternative_of_version(&self, version: u32) -> u32 {
         self.version_alternative.get(version as usize).copied().unwrap_or(NONE)
+    }
+
+    /// Whether something that belongs to an alternative, or [`NONE`], is not there for certain.
+    #[inline]
+    fn is_impossible(&self, alternative: u32) -> bool {
+        self.alternatives.get(alternative as usize).is_some_and(|it| !it.is_possible)
     }
 
     /// The matches of a transaction.
@@ -272,6 +288,9 @@ impl Problem {
             part.previous.push(if previous == NONE { NONE } else { now[previous as usize] });
             part.first_version.push(part.versions.len() as u32);
             for id in self.version_ids(old) {
+                if self.is_impossible(self.alternative_of_version(id)) {
+                    continue;
+                }
                 version_now[id as usize] = part.versions.len() as u32;
                 part.version_alternative.push(self.alternative_of_version(id));
                 part.versions.push(Version { txn: now[old as usize], ..self.versions[id as usize] });
@@ -285,6 +304,9 @@ impl Problem {
             for id in self.read_ids(old) {
                 let read = &self.reads[id];
                 let alternative = self.alternative_of_read(id as u32);
+                if self.is_impossible(alternative) {
+                    continue;
+                }
                 let sources: Vec<u32> =
                     if read.is_known() { vec![read.source] } else { self.candidates(read).collect() };
                 let kept = |&version: &u32| version >= INITIAL || version_now[version as usize] != NONE;
@@ -350,7 +372,7 @@ impl Problem {
                 });
             }
             let end = self.alternatives.len() as u32;
-            self.matches.push(Match { txn: now[it.txn as usize], key: it.key, first, end });
+            self.matches.push(Match { txn: now[it.txn as usize], first, end, ..*it });
         }
         let renamed = |&old: &u32| if old == NONE { NONE } else { alternative_now[old as usize] };
         self.read_alternative = self.read_alternative.iter().map(renamed).collect();
@@ -359,6 +381,7 @@ impl Problem {
         self.counts = kept
             .map(|count| Count {
                 txn: now[count.txn as usize],
+                op: count.op,
                 count: count.count,
                 matched: count.matched.iter().map(renamed).collect(),
             })
@@ -395,6 +418,21 @@ impl Problem {
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    /// Some transactions and whoever tells what they did.
+    pub(crate) fn with_tellers(&self, txns: &[Txn]) -> Vec<Txn> {
+        let mut is_in = vec![false; self.len()];
+        txns.iter().for_each(|&txn| is_in[txn as usize] = true);
+        loop {
+            let mut grown = false;
+            for &(txn, teller) in &self.forced {
+                grown |= is_in[txn as usize] && !std::mem::replace(&mut is_in[teller as usize], true);
+            }
+            if !grown {
+                return (0..self.len() as Txn).filter(|&txn| is_in[txn as usize]).collect();
+            }
+        }
     }
 
     /// The number of a transaction.

@@ -275,7 +275,7 @@ impl<'a> Refiner<'a> {
         let open = matches.iter().filter(is_open);
         let first = open.min_by_key(|&&it| self.begin_of(self.problem.matches[it as usize].txn));
         let Some(&first) = first else { return true };
-        let it = self.problem.matches[first as usize].clone();
+        let it = self.problem.matches[first as usize];
         self.line_up(key);
         let at = self.begin_of(it.txn);
         let found = self.lanes.visible_at(key, &self.solver, at).unwrap_or(INITIAL);
@@ -700,7 +700,7 @@ impl<'a> Refiner<'a> {
             return var.positive();
         }
         let of = self.problem.alternatives[alternative as usize].of;
-        let it = self.problem.matches[of as usize].clone();
+        let it = self.problem.matches[of as usize];
         let mut lits = Vec::new();
         for index in it.first..it.end {
             let var = self.solver.new_var(&[], &[]);

@@ -16,7 +16,7 @@
 //! *Cost*: the keys visited; for a predicate, the values that satisfy it and the keys that may ever hold them.
 //! *Source*: vbox.txt §3.1 (predicate reads as truths about keys); boomslang.txt §A.4 (iterators).
 
-use crate::observe::normal;
+use crate::contents::Contents;
 use history::{
     ColumnId, Comparison, History, Id, KeyId, NameRef, OpId, Operation, Predicate, Range, Row, Status,
     ValueId, ValueRef, Values,
@@ -43,10 +43,10 @@ pub(crate) struct Claim<'h> {
 
 impl Claim<'_> {
     /// Whether a value is as claimed. The value of an append is unknown, and present.
-    pub(crate) fn accepts(&self, history: &History, value: ValueId) -> bool {
+    pub(crate) fn accepts(&self, contents: &Contents<'_>, value: ValueId) -> bool {
         let holds = match self.test {
             Test::Present => value != ValueId::ABSENT,
-            Test::Where(predicate) => predicate.holds(history.values(), value),
+            Test::Where(predicate) => contents.holds(predicate, value),
         };
         holds == self.truth
     }
@@ -87,7 +87,7 @@ pub(crate) struct Universe {
 
 impl Universe {
     /// `None` where every operation is about one key.
-    pub(crate) fn of(history: &History) -> Option<Self> {
+    pub(crate) fn of(history: &History, contents: &Contents<'_>) -> Option<Self> {
         if !has_many(history) {
             return None;
         }
@@ -98,7 +98,7 @@ impl Universe {
         let by_predicate = operations().any(|it| {
             matches!(it, Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. })
         });
-        let holders = if by_predicate { holders(history) } else { Vec::new() };
+        let holders = if by_predicate { holders(history, contents) } else { Vec::new() };
         let mut columns = FxHashMap::default();
         for operation in operations() {
             if let Operation::Query { predicate, .. }
@@ -180,13 +180,14 @@ impl Universe {
     pub(crate) fn concerned(
         &self,
         history: &History,
+        contents: &Contents<'_>,
         predicate: &Predicate,
         more: impl Iterator<Item = KeyId>,
     ) -> Vec<KeyId> {
         let candidates = self.candidates(history.values(), predicate).into_iter();
         let satisfying = candidates
             .map(|place| &self.holders[place as usize])
-            .filter(|(value, _)| predicate.holds(history.values(), *value));
+            .filter(|(value, _)| contents.holds(predicate, *value));
         let mut keys: Vec<KeyId> =
             satisfying.flat_map(|(_, keys)| keys.iter().copied()).chain(more).collect();
         keys.sort_unstable();
@@ -251,12 +252,12 @@ fn numbers(values: &Values, holders: &[(ValueId, Vec<KeyId>)], column: ColumnId)
 
 /// Whatever was written to a key, or was there at first, it may hold; and what a predicate write sets, if its
 /// predicate holds of something that the key may hold.
-fn holders(history: &History) -> Vec<(ValueId, Vec<KeyId>)> {
+fn holders(history: &History, contents: &Contents<'_>) -> Vec<(ValueId, Vec<KeyId>)> {
     let mut keys_of: FxHashMap<ValueId, FxHashSet<KeyId>> = FxHashMap::default();
     let mut open: Vec<(&Predicate, ValueId)> = Vec::new();
     let mut add = |value: ValueId, key: KeyId| {
-        let value = normal(history, value);
-        if value.is_known() && value != ValueId::ABSENT {
+        let value = contents.written(value);
+        if value != ValueId::ABSENT {
             keys_of.entry(value).or_default().insert(key);
         }
     };
@@ -269,17 +270,22 @@ fn holders(history: &History) -> Vec<(ValueId, Vec<KeyId>)> {
                 Operation::Write { key, value } => add(value, key),
                 Operation::Update { set, keys: Some(keys), .. } => keys.iter().for_each(|&key| add(set, key)),
                 Operation::Update { predicate, set, keys: None, .. } => {
-                    open.push((predicate, normal(history, set)));
+                    open.push((predicate, contents.written(set)));
                 }
                 _ => {}
             }
         }
     }
-    open.retain(|(_, set)| set.is_known() && *set != ValueId::ABSENT);
+    for (key, lists) in contents.open_keys() {
+        for &list in lists {
+            keys_of.entry(list).or_default().insert(key);
+        }
+    }
+    open.retain(|(_, set)| *set != ValueId::ABSENT);
     loop {
         let mut grown = false;
         for &(predicate, set) in &open {
-            let satisfying = keys_of.iter().filter(|(value, _)| predicate.holds(history.values(), **value));
+            let satisfying = keys_of.iter().filter(|(value, _)| contents.holds(predicate, **value));
             let keys: Vec<KeyId> = satisfying.flat_map(|(_, keys)| keys.iter().copied()).collect();
             let holders = keys_of.entry(set).or_default();
             for key in keys {

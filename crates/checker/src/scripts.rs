@@ -1,7 +1,8 @@
-//! Predicate writes whose keys nobody reported.
+//! Writes that build on what they find: predicate writes whose keys nobody reported, and appends.
 //!
-//! *What*: such a write took effect on a key if what was there satisfied its predicate, so what its transaction left
-//! behind depends on what it found. All that a transaction did to such a key is its *script*. Running the script on
+//! *What*: such a predicate write took effect on a key if what was there satisfied its predicate, and an append makes a
+//! longer list of what was there; so what a transaction left behind depends on what it found. All that it did to such a
+//! key is its *script*. Running the script on
 //! everything that the key may ever hold sorts those contents by what happens: which predicate writes match, and what
 //! is left in the end. Each such outcome is an *alternative*: the transaction found one of these contents, and left
 //! that. Exactly one alternative is true; which, is an open question.
@@ -13,9 +14,10 @@
 //! *Cost*: the contents of the key, for each script. *Source*: the open questions are boomslang.txt §5's
 //! superpositions.
 
+use crate::contents::Contents;
 use crate::rows::Claim;
 use crate::verdict::Ryow;
-use history::{History, OpId, Predicate, ValueId};
+use history::{KeyId, OpId, Predicate, ValueId};
 
 /// One thing that a transaction did to a key.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,8 @@ pub(crate) enum Action<'h> {
     Set(ValueId),
     /// It wrote this if the predicate held.
     SetWhere { op: OpId, predicate: &'h Predicate, set: ValueId },
+    /// It appended this.
+    Append { op: OpId, key: KeyId, element: ValueId },
 }
 
 /// What running a script gives.
@@ -49,21 +53,25 @@ pub(crate) struct Outcome {
     pub(crate) contents: Vec<ValueId>,
 }
 
-/// Whether what is left depends on what was found.
-pub(crate) fn is_open(script: &[Action<'_>]) -> bool {
-    script.iter().any(|action| matches!(action, Action::SetWhere { .. }))
+/// The operation that makes what is left depend on what was found, if there is one.
+pub(crate) fn opened_by(script: &[Action<'_>], lists_are_open: bool) -> Option<OpId> {
+    script.iter().find_map(|action| match action {
+        Action::SetWhere { op, .. } => Some(*op),
+        Action::Append { op, .. } if lists_are_open => Some(*op),
+        _ => None,
+    })
 }
 
 /// The outcomes of a script.
 pub(crate) fn outcomes(
-    history: &History,
+    known: &Contents<'_>,
     ryow: Ryow,
     script: &[Action<'_>],
     contents: impl Iterator<Item = ValueId>,
 ) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for content in contents {
-        let Some(trace) = run(history, ryow, script, content) else { continue };
+        let Some(trace) = run(known, ryow, script, content) else { continue };
         match outcomes.iter_mut().find(|outcome| outcome.trace == trace) {
             Some(outcome) => outcome.contents.push(content),
             None => outcomes.push(Outcome { trace, contents: vec![content] }),
@@ -77,7 +85,7 @@ pub(crate) fn outcomes(
 }
 
 /// Runs a script on what it found; `None` if a result does not fit.
-fn run(history: &History, ryow: Ryow, script: &[Action<'_>], found: ValueId) -> Option<Trace> {
+fn run(known: &Contents<'_>, ryow: Ryow, script: &[Action<'_>], found: ValueId) -> Option<Trace> {
     let mut trace = Trace { matched: Vec::new(), left: None };
     for action in script {
         let current = trace.left.unwrap_or(found);
@@ -88,14 +96,18 @@ fn run(history: &History, ryow: Ryow, script: &[Action<'_>], found: ValueId) -> 
         };
         let fits = match action {
             Action::Read { value, .. } => may_see(&|seen| seen == *value),
-            Action::Claim(claim) => may_see(&|seen| claim.accepts(history, seen)),
-            Action::Found(claim) => claim.accepts(history, current),
+            Action::Claim(claim) => may_see(&|seen| claim.accepts(known, seen)),
+            Action::Found(claim) => claim.accepts(known, current),
             Action::Set(value) => {
                 trace.left = Some(*value);
                 true
             }
+            Action::Append { key, element, .. } => {
+                trace.left = Some(known.append(*key, current, *element));
+                true
+            }
             Action::SetWhere { op, predicate, set } => {
-                if predicate.holds(history.values(), current) {
+                if known.holds(predicate, current) {
                     trace.matched.push(*op);
                     trace.left = Some(*set);
                 }

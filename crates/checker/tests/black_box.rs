@@ -2,7 +2,7 @@
 //! level it decides. `TAIPAN_LONG=1` runs twenty times as many.
 
 use checker::oracle::oracle;
-use checker::oracle::tiny::{Shape, shrink};
+use checker::oracle::tiny::{Mix, Shape, shrink};
 use checker::{Level, Options, Rule, Ryow, Verdict, check};
 use history::History;
 use history::formats::notation;
@@ -94,6 +94,27 @@ fn own_writes_by_every_policy() {
         compare(&Shape { ryow, ..Shape::ranges() }, seeds(200), &options);
         compare(&Shape { ryow, ..Shape::predicates() }, seeds(200), &options);
     }
+}
+
+/// Lists that are overwritten, deleted, start as scalars, hold an element twice, or were read by nobody who is certain.
+#[test]
+fn lists_that_do_not_show_their_order() {
+    let mix = Mix { read: 5, append: 4, write: 1, delete: 1, ..Mix::default() };
+    let shape = Shape { mix, unique_values: 30, unknown: 20, keys_max: 2, ..Shape::lists() };
+    compare(&shape, seeds(2_000), &Options::default());
+    for ryow in [Ryow::May, Ryow::Never] {
+        let options = Options { ryow, ..Options::default() };
+        compare(&Shape { ryow, ..shape.clone() }, seeds(400), &options);
+    }
+}
+
+/// Lists beside scans, queries and predicate writes.
+#[test]
+fn lists_beside_predicates() {
+    let mix =
+        Mix { read: 3, append: 4, write: 1, scan: 1, query: 2, update: 1, delete_where: 1, ..Mix::default() };
+    let shape = Shape { mix, unique_values: 50, row_values: 5, keys_max: 2, ops_max: 3, ..Shape::lists() };
+    compare(&shape, seeds(1_500), &Options::default());
 }
 
 /// A predicate write may overwrite a list.
