@@ -36,6 +36,7 @@ pub use format::Malformed;
 pub use proof::{Atom, Lemma};
 pub use refusal::Refusal;
 
+use crate::contents::Contents;
 use crate::oracle::{TooLarge, oracle};
 use crate::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict};
 use history::{History, Id, KeyId, Operation, Status, Transaction, TxnId};
@@ -251,16 +252,15 @@ fn provable(history: &History, level: Level, options: &Options, core: &[TxnId]) 
     let is_doubtful = |operation: Operation<'_>| {
         matches!(
             operation,
-            Operation::Query { .. }
-                | Operation::Update { .. }
-                | Operation::DeleteWhere { .. }
-                | Operation::Append { .. }
+            Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
         )
     };
     let stands =
         |core: &[TxnId]| !matches!(impossible(history, level, options, core), Err(Objection::Refused(_)));
     let mut operations = history.transactions().flat_map(|txn| txn.ops());
-    if !operations.any(|(_, operation)| is_doubtful(operation)) || stands(core) {
+    let is_simple = !operations.any(|(_, operation)| is_doubtful(operation))
+        && !Contents::of(history, options.ryow).has_open_lists();
+    if is_simple || stands(core) {
         return core.to_vec();
     }
     let larger = with_writers(history, core);

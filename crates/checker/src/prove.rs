@@ -9,9 +9,9 @@
 use crate::certify::{Atom, Certificate, Lemma};
 use crate::eager::{Refutable, refute};
 use crate::levels::{Level, Rule};
-use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn, observe};
-use crate::verdict::Options;
-use history::History;
+use crate::observe::{INITIAL, NONE, Problem, Read, Txn, normal, observe};
+use crate::verdict::{Options, Ryow};
+use history::{History, Id, KeyId, Operation, ValueId};
 use rustc_hash::FxHashMap;
 use solver::{Lit, Node, ProofStep, Var};
 
@@ -28,10 +28,7 @@ pub fn add_proof(certificate: &mut Certificate<'_>, history: &History, options: 
 
 fn prove(part: &History, level: Level, options: &Options) -> Option<Vec<Lemma>> {
     let problem = observe(part, options.ryow).ok()?;
-    let is_covered = problem.matches.is_empty()
-        && problem.chains.is_empty()
-        && problem.standing.iter().all(|&it| it == Standing::In);
-    if !is_covered || problem.len() != part.len() {
+    if !problem.alternatives.is_empty() || problem.len() != part.len() {
         return None;
     }
     let mut question = Question {
@@ -40,13 +37,16 @@ fn prove(part: &History, level: Level, options: &Options) -> Option<Vec<Lemma>> 
         snapshots: level.rule == Rule::SnapshotIsolation,
         refutable: Refutable::new(),
         before: FxHashMap::default(),
+        happened: FxHashMap::default(),
         atoms: Vec::new(),
     };
     question.orders(level, options.clock_skew);
     question.writers();
-    for read in &problem.reads {
+    let is_list = |key: u32| problem.versions_of_key(key).iter().any(|(value, _)| !value.is_known());
+    for read in problem.reads.iter().filter(|read| !is_list(read.key)) {
         question.read(read);
     }
+    question.lists(options.ryow);
     let nodes = problem.len() * if question.snapshots { 2 } else { 1 };
     let steps = refute(question.refutable, nodes, &options.budget)?;
     let lemmas = steps.iter().filter_map(|step| match step {
@@ -64,6 +64,7 @@ fn atom(atoms: &[Atom], lit: Lit) -> Atom {
         (atom, true) => atom,
         (Atom::Before(first, second), false) => Atom::Before(second, first),
         (Atom::Saw(txn, op, source) | Atom::Missed(txn, op, source), false) => Atom::Missed(txn, op, source),
+        (Atom::Happened(txn) | Atom::Failed(txn), false) => Atom::Failed(txn),
     }
 }
 
@@ -73,6 +74,7 @@ struct Question<'a> {
     snapshots: bool,
     refutable: Refutable,
     before: FxHashMap<(Node, Node), Var>,
+    happened: FxHashMap<Txn, Var>,
     /// What each variable says.
     atoms: Vec<Atom>,
 }
@@ -96,6 +98,19 @@ impl Question<'_> {
         if first < second { var.positive() } else { var.negative() }
     }
 
+    /// The literal that a transaction did not take effect; none if it certainly did.
+    fn failed(&mut self, txn: Txn) -> Option<Lit> {
+        if self.part.transaction(self.problem.txns[txn as usize]).is_committed() {
+            return None;
+        }
+        let (refutable, atoms) = (&mut self.refutable, &mut self.atoms);
+        let var = self.happened.entry(txn).or_insert_with(|| {
+            atoms.push(Atom::Happened(txn));
+            refutable.ask(&[], &[])
+        });
+        Some(var.negative())
+    }
+
     fn precedes(&mut self, first: Txn, second: Txn) -> Lit {
         self.before(self.commit(first), self.begin(second))
     }
@@ -106,11 +121,15 @@ impl Question<'_> {
             let lit = self.before(self.begin(txn), self.commit(txn));
             self.refutable.clause(&[lit]);
         }
-        let previous = self.problem.previous.clone();
-        for (txn, &earlier) in previous.iter().enumerate() {
-            if (level.session || level.realtime) && earlier != NONE {
-                let lit = self.precedes(earlier, txn as Txn);
+        let mut certain = vec![NONE; self.part.sessions().len()];
+        for (txn, transaction) in (0..).zip(self.part.transactions()) {
+            let earlier = &mut certain[transaction.session().index()];
+            if (level.session || level.realtime) && *earlier != NONE {
+                let lit = self.precedes(*earlier, txn);
                 self.refutable.clause(&[lit]);
+            }
+            if transaction.is_committed() {
+                *earlier = txn;
             }
         }
         if !level.realtime {
@@ -121,6 +140,7 @@ impl Question<'_> {
             for (second, two) in spans.iter().enumerate() {
                 if let (Some(one), Some(two)) = (one, two)
                     && first != second
+                    && self.failed(first as Txn).is_none()
                     && one.end.saturating_add(clock_skew) < two.begin
                 {
                     let lit = self.precedes(first as Txn, second as Txn);
@@ -142,7 +162,9 @@ impl Question<'_> {
             let versions = self.versions(key);
             for (place, &(_, second)) in versions.iter().enumerate() {
                 for &(_, first) in &versions[..place] {
-                    let either = [self.precedes(first, second), self.precedes(second, first)];
+                    let mut either = vec![self.precedes(first, second), self.precedes(second, first)];
+                    either.extend(self.failed(first));
+                    either.extend(self.failed(second));
                     self.refutable.clause(&either);
                 }
             }
@@ -150,8 +172,15 @@ impl Question<'_> {
     }
 
     fn read(&mut self, read: &Read) {
-        let sources: Vec<u32> =
-            if read.is_known() { vec![read.source] } else { self.problem.candidates(read).collect() };
+        // Whoever was ruled out on the way is a candidate here: why is for the proof to say.
+        let Operation::Read { value, .. } = self.part.operation(read.op) else { return };
+        let value = normal(self.part, value);
+        let has_value = |&&(it, version): &&(ValueId, u32)| {
+            it == value && self.problem.versions[version as usize].txn != read.txn
+        };
+        let written = self.problem.versions_of_key(read.key).iter().filter(has_value);
+        let initial = (self.problem.initial[read.key as usize] == value).then_some(INITIAL);
+        let sources: Vec<u32> = written.map(|&(_, version)| version).chain(initial).collect();
         let first_op = self.part.transaction(self.problem.txns[read.txn as usize]).first_op();
         let op = read.op.0 - first_op.0;
         let versions = self.versions(read.key);
@@ -164,6 +193,9 @@ impl Question<'_> {
             if let Some(writer) = writer {
                 let precedes = self.precedes(writer, read.txn);
                 self.refutable.clause(&[!saw, precedes]);
+                if let Some(failed) = self.failed(writer) {
+                    self.refutable.clause(&[!saw, !failed]);
+                }
             }
             for &(_, other) in &versions {
                 if Some(other) == writer || other == read.txn {
@@ -173,9 +205,75 @@ impl Question<'_> {
                 if let Some(writer) = writer {
                     clause.push(self.before(self.commit(other), self.commit(writer)));
                 }
+                clause.extend(self.failed(other));
                 self.refutable.clause(&clause);
             }
         }
+        some.extend(self.failed(read.txn));
         self.refutable.clause(&some);
+    }
+
+    /// A list was read after those who appended its elements, which they did in that order, and before all others.
+    fn lists(&mut self, ryow: Ryow) {
+        let mut owners: FxHashMap<(KeyId, ValueId), Txn> = FxHashMap::default();
+        let mut appenders: FxHashMap<KeyId, Vec<Txn>> = FxHashMap::default();
+        for (txn, transaction) in (0..).zip(self.part.transactions()) {
+            for (_, operation) in transaction.ops() {
+                if let Operation::Append { key, value } = operation {
+                    owners.insert((key, value), txn);
+                    appenders.entry(key).or_default().push(txn);
+                }
+            }
+        }
+        appenders.values_mut().for_each(Vec::dedup);
+        for (txn, transaction) in (0..).zip(self.part.transactions()) {
+            let mut own: FxHashMap<KeyId, usize> = FxHashMap::default();
+            for (_, operation) in transaction.ops() {
+                match operation {
+                    Operation::Append { key, .. } => *own.entry(key).or_default() += 1,
+                    Operation::Read { key, value, .. }
+                        if value.is_known() && appenders.contains_key(&key) =>
+                    {
+                        let mine = own.get(&key).copied().unwrap_or(0);
+                        if mine > 0 && ryow != Ryow::Must {
+                            continue;
+                        }
+                        let elements = self.part.values().elements(value);
+                        let outside = &elements[..elements.len().saturating_sub(mine)];
+                        let seen: Option<Vec<Txn>> =
+                            outside.iter().map(|&element| owners.get(&(key, element)).copied()).collect();
+                        if let Some(seen) = seen {
+                            self.list(txn, &seen, &appenders[&key]);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, reader: Txn, seen: &[Txn], appenders: &[Txn]) {
+        let failed = self.failed(reader);
+        for pair in seen.windows(2).filter(|pair| pair[0] != pair[1]) {
+            let lit = self.before(self.commit(pair[0]), self.commit(pair[1]));
+            let clause: Vec<Lit> = [lit].into_iter().chain(failed).collect();
+            self.refutable.clause(&clause);
+        }
+        for &other in appenders.iter().filter(|&&other| other != reader) {
+            let (begin, commit) = (self.begin(reader), self.commit(other));
+            let unless = self.failed(other);
+            let clause: Vec<Lit> = if !seen.contains(&other) {
+                let lit = self.before(begin, commit);
+                [lit].into_iter().chain(unless).chain(failed).collect()
+            } else {
+                if let Some(unless) = unless {
+                    let happened: Vec<Lit> = [!unless].into_iter().chain(failed).collect();
+                    self.refutable.clause(&happened);
+                }
+                let lit = self.before(commit, begin);
+                [lit].into_iter().chain(failed).collect()
+            };
+            self.refutable.clause(&clause);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! *What*: a proof is a list of lemmas about any order that would explain the core, and ends in a contradiction. Its
 //! atoms are "event a comes before event b" — an event is a transaction, or at snapshot isolation its begin or its
-//! commit — and "this read saw that write". What holds of every explanation (the *facts*) is worked out here from the
+//! commit — "this read saw that write" and "this transaction of unknown outcome took effect". What holds of every explanation (the *facts*) is worked out here from the
 //! part that was cut out of the history; a lemma is one of
 //!
 //! * a *cycle*: the events of a circle do not all come before the next one. True of any order whatsoever;
@@ -12,7 +12,8 @@
 //!
 //! *Facts*: begin before commit; session order and real time where they count; of two writers of a key one commits
 //! before the other begins (snapshot isolation); a read saw one of the writes with its value, which commits before
-//! it begins, and no other write of the key comes between.
+//! it begins, and no other write of the key comes between; on a key that is only appended to, every element once, a
+//! list was read after those who appended its elements, which they did in that order, and before all others.
 //!
 //! *Cost*: the clauses that unit propagation visits. *Source*: RUP (Goldberg and Novikov 2003), as the proof checkers
 //! of SAT solvers do it; algorithms.md §8.
@@ -48,6 +49,10 @@ pub enum Atom {
     Saw(u32, u32, Option<u32>),
     /// It is not.
     Missed(u32, u32, Option<u32>),
+    /// A transaction of unknown outcome took effect.
+    Happened(u32),
+    /// It did not.
+    Failed(u32),
 }
 
 /// Why a proof does not count.

@@ -72,11 +72,12 @@ impl Units {
         follows
     }
 
-    /// `b before a` denies `a before b`, and `missed` denies `saw`.
+    /// `b before a` denies `a before b`, `missed` denies `saw`, `failed` denies `happened`.
     fn literal(&mut self, atom: Atom) -> Literal {
         let (atom, denied) = match atom {
             Atom::Before(first, second) if first > second => (Atom::Before(second, first), 1),
             Atom::Missed(txn, op, source) => (Atom::Saw(txn, op, source), 1),
+            Atom::Failed(txn) => (Atom::Happened(txn), 1),
             atom => (atom, 0),
         };
         let next = self.numbers.len() as u32;
