@@ -42,6 +42,11 @@ pub trait Database: Send + Sync {
         None
     }
 
+    /// The last lines that the server wrote into its log, where it is ours.
+    fn log_end(&self) -> Option<String> {
+        None
+    }
+
     /// Disturbs the database, where it can be: see [`Fault`]. Answers whether the fault was inflicted.
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
         let _ = fault;
@@ -171,6 +176,17 @@ impl Failure {
     /// A lost connection.
     pub fn lost(message: impl Into<String>) -> Self {
         Self::Lost { message: message.into() }
+    }
+
+    /// Whether it is a refusal for the sake of a constraint, which trying again meets again; other refusals
+    /// are for the sake of other transactions.
+    pub fn is_constraint(&self) -> bool {
+        match self {
+            Self::Aborted { code, .. } => {
+                code.starts_with("23") || code == "1062" || code == "SQLITE_CONSTRAINT"
+            }
+            _ => false,
+        }
     }
 
     /// A refusal.

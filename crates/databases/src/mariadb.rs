@@ -2,6 +2,7 @@
 
 use crate::dialect::{self, Answer, Statement};
 use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
+use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::request::{Schema, Value};
@@ -142,6 +143,10 @@ impl Database for MariaDb {
         Some(self)
     }
 
+    fn log_end(&self) -> Option<String> {
+        self.server.as_ref().map(Server::log_end)
+    }
+
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
         if fault == Fault::KillConnection {
             return self.kill_connection();
@@ -186,6 +191,34 @@ impl Scripted for MariaDb {
 
     fn table_options(&self) -> &'static str {
         dialect::MARIADB.table_options
+    }
+
+    fn grammar(&self) -> &'static Grammar {
+        let major = self.about.version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        match (self.about.is_mariadb, major) {
+            (true, _) => &grammar::MARIADB,
+            (false, Some(..8)) => &grammar::OLD_MYSQL,
+            (false, _) => &grammar::MYSQL,
+        }
+    }
+
+    fn hurry(&self, console: &mut dyn Console) {
+        if self.server.is_some() {
+            // A setting that is refused costs time only.
+            let _ = console.send("SET GLOBAL innodb_flush_log_at_trx_commit = 0");
+            let _ = console.send("SET GLOBAL sync_binlog = 0");
+            let _ = console.send("SET SESSION sql_log_bin = 0");
+        }
+    }
+
+    fn sight(&self, isolation: &Isolation) -> Option<Sight> {
+        let levels = self.isolations();
+        match levels.iter().position(|level| level == isolation)? {
+            0 => None,
+            2 if self.about.snapshot_isolation => Some(Sight::SNAPSHOT),
+            2 => Some(Sight::SPLIT),
+            _ => Some(Sight::NEWEST),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod schedules;
 pub use schedules::{SCHEDULES, Schedule};
 
 use crate::driver::{Database, Failure};
+use crate::grammar::{Grammar, Sight};
 use crate::isolation::Isolation;
 use crate::request::Value;
 use schedules::{Act, Step};
@@ -43,7 +44,23 @@ pub trait Scripted {
 
     /// What follows the closing parenthesis of CREATE TABLE.
     fn table_options(&self) -> &'static str {
-        ""
+        self.grammar().table_options
+    }
+
+    /// What statements may say.
+    fn grammar(&self) -> &'static Grammar;
+
+    /// What statements look at; `None` where they may look at what is not committed.
+    fn sight(&self, isolation: &Isolation) -> Option<Sight>;
+
+    /// Makes a connection prefer speed to durability, where nobody's data is at stake.
+    fn hurry(&self, console: &mut dyn Console) {
+        let _ = console;
+    }
+
+    /// Whether a statement may wait for another session. If not, sessions need no threads.
+    fn waits(&self) -> bool {
+        true
     }
 }
 
@@ -55,6 +72,11 @@ pub trait Console: Send {
     fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure>;
     /// Sends a statement; the answer is its rows, none for statements that have none.
     fn send(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure>;
+
+    /// The same for statements of any kind: values of types that have no [`Value`] of their own come as text.
+    fn answer(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
+        self.send(sql)
+    }
 }
 
 /// Which anomalies a database showed, level by level.

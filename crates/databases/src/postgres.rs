@@ -2,6 +2,7 @@
 
 use crate::dialect::{self, Answer, Statement};
 use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
+use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::request::{Schema, Value};
@@ -148,6 +149,10 @@ impl Database for Postgres {
         Some(self)
     }
 
+    fn log_end(&self) -> Option<String> {
+        self.server.as_ref().map(Server::log_end)
+    }
+
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
         if fault == Fault::KillConnection {
             return self.kill_connection();
@@ -181,6 +186,19 @@ impl Scripted for Postgres {
     fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool> {
         expected::expects(expected::POSTGRES, &isolation::POSTGRES, schedule, isolation)
     }
+
+    fn grammar(&self) -> &'static Grammar {
+        &grammar::POSTGRES
+    }
+
+    fn sight(&self, isolation: &Isolation) -> Option<Sight> {
+        Some(if *isolation == isolation::POSTGRES[0] { Sight::NEWEST } else { Sight::SNAPSHOT })
+    }
+
+    fn hurry(&self, console: &mut dyn Console) {
+        // A setting that is refused costs time only.
+        let _ = console.answer("SET synchronous_commit = off");
+    }
 }
 
 struct PostgresConsole {
@@ -199,6 +217,10 @@ impl Console for PostgresConsole {
 
     fn send(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
         self.connection.rows(sql)
+    }
+
+    fn answer(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
+        self.connection.texts(sql)
     }
 }
 
@@ -259,6 +281,17 @@ impl PostgresConnection {
             SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
             _ => None,
         }))
+    }
+
+    /// The rows of a statement, in the server's own words.
+    fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
+        let messages = self.runtime.block_on(self.client.simple_query(sql)).map_err(failure)?;
+        let cell = |text: Option<&str>| text.map_or(Value::Null, |text| Value::Text(text.to_owned()));
+        let row = |message: &SimpleQueryMessage| match message {
+            SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|index| cell(row.get(index))).collect()),
+            _ => None,
+        };
+        Ok(messages.iter().filter_map(row).collect())
     }
 
     fn version(&mut self) -> Result<String, Failure> {

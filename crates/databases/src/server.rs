@@ -78,6 +78,11 @@ impl Server {
         Ok(())
     }
 
+    /// The last lines of the server's log.
+    pub(crate) fn log_end(&self) -> String {
+        self.folder.log_end()
+    }
+
     fn not_started(&self, why: &str) -> Failure {
         let program = self.command.program.display();
         Failure::mistake(format!("{program} did not start: {why}; it said:\n{}", self.folder.log_end()))

@@ -2,6 +2,7 @@
 
 use crate::dialect::{Answer, SQLITE, Statement};
 use crate::driver::{Database, Failure, Session};
+use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::request::{Schema, Value};
@@ -18,7 +19,7 @@ use tempfile::TempDir;
 pub struct Sqlite {
     path: PathBuf,
     /// Removes the file with its folder when the database is dropped.
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 /// How long a writer waits for another one before it gives up.
@@ -31,12 +32,12 @@ impl Sqlite {
             .prefix("taipan-sqlite-")
             .tempdir()
             .map_err(|error| Failure::mistake(format!("no temporary folder: {error}")))?;
-        Ok(Self { path: folder.path().join("taipan.db"), _folder: Some(folder) })
+        Ok(Self { path: folder.path().join("taipan.db"), folder: Some(folder) })
     }
 
     /// A database file; made if it is not there.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), _folder: None }
+        Self { path: path.into(), folder: None }
     }
 
     /// The file.
@@ -99,6 +100,25 @@ impl Scripted for Sqlite {
     fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool> {
         expected::expects(expected::NOTHING, &isolation::SQLITE, schedule, isolation)
     }
+
+    fn grammar(&self) -> &'static Grammar {
+        &grammar::SQLITE
+    }
+
+    fn sight(&self, _isolation: &Isolation) -> Option<Sight> {
+        Some(Sight::SNAPSHOT)
+    }
+
+    fn hurry(&self, console: &mut dyn Console) {
+        if self.folder.is_some() {
+            // A setting that is refused costs time only.
+            let _ = console.send("PRAGMA synchronous = OFF");
+        }
+    }
+
+    fn waits(&self) -> bool {
+        false
+    }
 }
 
 impl Console for SqliteConnection {
@@ -134,10 +154,11 @@ impl Connection for SqliteConnection {
         if !statement.rows {
             return prepared.execute(params).map(|count| Answer::Count(count as u64)).map_err(failure);
         }
-        let width = prepared.column_count();
         let mut found = prepared.query(params).map_err(failure)?;
         let mut rows = Vec::new();
         while let Some(row) = found.next().map_err(failure)? {
+            // Asked of the row: a statement that was prepared before its table was made anew has learnt since.
+            let width = row.as_ref().column_count();
             rows.push((0..width).map(|column| cell(row, column)).collect::<Result<_, _>>()?);
         }
         Ok(Answer::Rows(rows))

@@ -6,6 +6,7 @@ mod convert;
 mod demo;
 mod explain;
 mod generate;
+mod hunt;
 mod levels;
 mod matrix;
 mod run;
@@ -27,6 +28,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
         Command::Convert(flags) => convert::run(&flags, console),
         Command::Stats(flags) => stats::run(&flags, console),
         Command::Generate(flags) => generate::run(&flags, console),
+        Command::Hunt(flags) => hunt::run(&flags, console),
         Command::Matrix(flags) => matrix::run(&flags, console),
         Command::Levels(flags) => levels::run(&flags, console),
     }

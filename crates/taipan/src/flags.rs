@@ -1,8 +1,10 @@
 //! What the user can type. The texts here are the help.
 
 mod databases;
+mod hunting;
 
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
+pub(crate) use hunting::{HuntFlags, HuntOutput, WritesSee};
 
 use checker::{Level, Passes, Strategy};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -41,6 +43,7 @@ pub(crate) enum Command {
     Smt(SmtFlags),
     Run(Box<RunFlags>),
     Matrix(MatrixFlags),
+    Hunt(Box<HuntFlags>),
     Convert(ConvertFlags),
     Stats(StatsFlags),
     Generate(GenerateFlags),

@@ -276,12 +276,12 @@ fn implies(stronger: Level, weaker: Level) -> bool {
 }
 
 /// Ctrl-C ends the workload; a second one, or one after the workload, ends the program.
-struct Interrupt {
+pub(crate) struct Interrupt {
     asked: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    fn watch() -> std::io::Result<Self> {
+    pub(crate) fn watch() -> std::io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&asked))?;
@@ -290,11 +290,11 @@ impl Interrupt {
         Ok(Self { asked })
     }
 
-    fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    fn is_over(&self) {
+    pub(crate) fn is_over(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 }

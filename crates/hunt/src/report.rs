@@ -1,0 +1,87 @@
+//! What is told of a finding: a sentence, and the file that replays it.
+
+use crate::case::{Case, StepNo};
+use crate::compare::show;
+use crate::examine::{Examined, Finding};
+use crate::execute::{Fate, Run};
+use crate::oracle::{Difference, Place};
+use crate::script;
+
+/// A finding in a few lines.
+pub fn describe(finding: &Finding, case: &Case) -> Vec<String> {
+    match finding {
+        Finding::Difference(difference) => describe_difference(difference, case),
+        Finding::Level(broken) => vec![format!(
+            "{} is promised and {} occurred among {}",
+            broken.level,
+            broken.anomaly,
+            broken.transactions.join(", ")
+        )],
+        Finding::Trouble(trouble) => vec![trouble.to_string()],
+    }
+}
+
+fn describe_difference(difference: &Difference, case: &Case) -> Vec<String> {
+    let name = |step: StepNo| {
+        let txn = case.steps.iter().find(|other| other.number == step).map(|other| other.txn.to_string());
+        format!("{}.{step}", txn.unwrap_or_default())
+    };
+    let what = match difference.place {
+        Place::Answer(step) => format!("the answer of {}", name(step)),
+        Place::Before(step) => format!("the rows that {} matches", name(step)),
+        Place::After(step) => format!("the rows that {} writes", name(step)),
+        Place::Refusal(step) => format!("whether {} goes through", name(step)),
+        Place::Table(table) => format!("the table {} at the end", case.tables[table.index()]),
+    };
+    let alone = match &difference.alone {
+        Ok(rows) => show(rows),
+        Err(failure) => failure.to_string(),
+    };
+    let order: Vec<String> = difference.order.iter().map(|step| name(*step)).collect();
+    vec![
+        format!("{what} differs"),
+        format!("in transactions: {}", show(&difference.in_transactions)),
+        format!("expected:        {alone}"),
+        format!(
+            "expected is what the same statements give without transactions, in the order {}",
+            order.join(", ")
+        ),
+    ]
+}
+
+/// The file that replays a finding: the case, with what was seen and what was expected.
+pub(crate) fn script(examined: &Examined, isolation: &str, remarks: &[String], log: Option<&str>) -> String {
+    let mut remarks = remarks.to_vec();
+    if let Some(finding) = &examined.finding {
+        remarks.extend(describe(finding, &examined.case));
+    }
+    for line in log.unwrap_or_default().lines() {
+        remarks.push(format!("log: {line}"));
+    }
+    let run = &examined.run;
+    script::write(&examined.case, isolation, &remarks, |step| seen(&examined.case, run, step))
+}
+
+/// What a step showed.
+fn seen(case: &Case, run: &Run, number: StepNo) -> Vec<String> {
+    let Some(step) = case.steps.iter().find(|step| step.number == number) else { return Vec::new() };
+    let Some(seen) = run.observed.get(&number) else {
+        return match run.fates.get(step.txn.index()) {
+            Some(Fate::Aborted(Some(failure))) if !run.order.contains(&number) => {
+                vec![format!("not done: {failure}")]
+            }
+            _ => Vec::new(),
+        };
+    };
+    match &step.act {
+        crate::case::Act::Statement(statement) if statement.target.is_none() => {
+            vec![format!("gives {}", show(&seen.output))]
+        }
+        crate::case::Act::Statement(statement) => {
+            let before = statement.before.as_ref().map(|_| format!("matches {}", show(&seen.before)));
+            let after = statement.after.as_ref().map(|_| format!("leaves {}", show(&seen.after)));
+            before.into_iter().chain(after).collect()
+        }
+        _ => Vec::new(),
+    }
+}

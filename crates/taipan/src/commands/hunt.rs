@@ -1,0 +1,306 @@
+//! `taipan hunt`: random SQL in transactions against the same statements without.
+
+use crate::console::{Console, Outcome, Progress, Stop};
+use crate::exit::Exit;
+use crate::flags::{HuntFlags, HuntOutput, WritesSee};
+use crate::recording::Interrupt;
+use ::hunt::{CampaignOptions, Examination, Finding, Group, Settings, Stage, Summary, Weights};
+use databases::{Database, Failure, Fault, Isolation, Scripted};
+use serde_json::json;
+use std::fmt::Display;
+use std::io::Write;
+use std::time::Duration;
+
+pub(crate) fn run(flags: &HuntFlags, console: &mut Console) -> Outcome {
+    match &flags.replay {
+        Some(file) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| Stop::Error(format!("{}: {error}", file.display())))?;
+            replay(flags, &text, console)
+        }
+        None => search(flags, console),
+    }
+}
+
+fn said(error: impl Display) -> Stop {
+    Stop::Error(error.to_string())
+}
+
+fn scripted(database: &dyn Database) -> Result<&dyn Scripted, Stop> {
+    database.scripted().ok_or_else(|| Stop::Error(format!("{} does not speak SQL", database.name())))
+}
+
+fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
+    let progress = console.progress(0);
+    progress.say(format_args!("opening {}", flags.target));
+    let database = databases::open(&flags.target).map_err(said)?;
+    let scripted = scripted(&*database)?;
+    let options = options(flags, &*database, scripted)?;
+    let interrupt = Interrupt::watch().map_err(said)?;
+    let mut watch = |summary: &Summary| {
+        show(summary, &progress);
+        !interrupt.is_asked()
+    };
+    let result = ::hunt::campaign(scripted, &options, &mut || revive(&*database), &mut watch);
+    interrupt.is_over();
+    drop(progress);
+    let summary = result.map_err(said)?;
+    let files = save(flags, &summary)?;
+    match flags.output {
+        HuntOutput::Text => text(&summary, &files, &*database, &options, console)?,
+        HuntOutput::Json => lines(&summary, &files, &*database, console)?,
+    }
+    Ok(if summary.groups.is_empty() { Exit::Accepted } else { Exit::Violated })
+}
+
+fn options(
+    flags: &HuntFlags,
+    database: &dyn Database,
+    scripted: &dyn Scripted,
+) -> Result<CampaignOptions, Stop> {
+    let mut weights = Weights::default();
+    for (name, weight) in &flags.weight {
+        weights.set(name, *weight);
+    }
+    let supported = ::hunt::levels(scripted, database.isolations());
+    let levels = match flags.isolation.is_empty() {
+        true => supported,
+        false => flags.isolation.iter().map(|name| level(name, &supported)).collect::<Result<_, _>>()?,
+    };
+    Ok(CampaignOptions {
+        settings: Settings {
+            transactions: flags.transactions,
+            statements: flags.statements,
+            tables: flags.tables,
+            rows: flags.rows,
+            depth: flags.depth,
+            weights,
+        },
+        examination: examination(flags),
+        levels,
+        seed: flags.seed,
+        cases: flags.cases,
+        time: flags.time.or_else(|| flags.cases.is_none().then_some(Duration::from_secs(60))),
+        reduction: flags.reduce,
+        writes_see_snapshot: flags.writes_see == WritesSee::Snapshot,
+        findings_max: flags.findings,
+    })
+}
+
+fn examination(flags: &HuntFlags) -> Examination {
+    Examination { orders: flags.orders, levels: !flags.no_levels, ..Examination::default() }
+}
+
+fn level(name: &str, supported: &[Isolation]) -> Result<Isolation, Stop> {
+    let found = supported.iter().find(|level| level.name == name).copied();
+    found.ok_or_else(|| {
+        let names: Vec<&str> = supported.iter().map(|level| level.name).collect();
+        Stop::Error(format!(
+            "there is no level {name:?} at which statements see committed data only; there are {}",
+            names.join(", ")
+        ))
+    })
+}
+
+/// Brings the server back after a crash; the end of its log says what happened.
+fn revive(database: &dyn Database) -> Result<Option<String>, Failure> {
+    let log = database.log_end();
+    if !database.inflict(Fault::KillServer)? {
+        // A server that is not ours may come back by itself.
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    Ok(log)
+}
+
+fn show(summary: &Summary, progress: &Progress) {
+    let Summary { cases, tally, groups, .. } = summary;
+    progress.say(format_args!(
+        "{cases} cases ({:.1} a second), {} statements ({:.1} % accepted), {} transactions committed, {} aborted, \
+         {} findings",
+        rate(summary),
+        tally.statements,
+        accepted(summary),
+        tally.committed,
+        tally.aborted,
+        groups.len()
+    ));
+}
+
+fn rate(summary: &Summary) -> f64 {
+    summary.cases as f64 / summary.elapsed.as_secs_f64().max(1e-9)
+}
+
+fn accepted(summary: &Summary) -> f64 {
+    let tally = &summary.tally;
+    100.0 * (1.0 - tally.refused as f64 / tally.statements.max(1) as f64)
+}
+
+fn in_server(summary: &Summary) -> f64 {
+    100.0 * summary.in_server.as_secs_f64() / summary.elapsed.as_secs_f64().max(1e-9)
+}
+
+/// Writes one file a finding, under numbers that are free.
+fn save(flags: &HuntFlags, summary: &Summary) -> Result<Vec<String>, Stop> {
+    let mut files = Vec::new();
+    let failed = |error| Stop::Error(format!("{}: {error}", flags.save.display()));
+    if !summary.groups.is_empty() {
+        std::fs::create_dir_all(&flags.save).map_err(failed)?;
+    }
+    let mut number = 0;
+    for group in &summary.groups {
+        let (file, mut out) = loop {
+            number += 1;
+            let file = flags.save.join(format!("{number}.sql"));
+            match std::fs::OpenOptions::new().write(true).create_new(true).open(&file) {
+                Ok(out) => break (file, out),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
+            }
+        };
+        out.write_all(group.discovery.script.as_bytes()).map_err(failed)?;
+        files.push(file.display().to_string());
+    }
+    Ok(files)
+}
+
+fn text(
+    summary: &Summary,
+    files: &[String],
+    database: &dyn Database,
+    options: &CampaignOptions,
+    console: &mut Console,
+) -> Result<(), Stop> {
+    let out = console.out();
+    let tally = &summary.tally;
+    let levels: Vec<&str> = options.levels.iter().map(|level| level.name).collect();
+    writeln!(out, "{} at {}", database.name(), levels.join(", "))?;
+    writeln!(
+        out,
+        "{} cases in {:.1} s ({:.1} a second, {:.0} % of the time in the database), seed {}",
+        summary.cases,
+        summary.elapsed.as_secs_f64(),
+        rate(summary),
+        in_server(summary),
+        options.seed
+    )?;
+    writeln!(
+        out,
+        "{} statements, {:.2} % accepted; {} transactions committed, {} aborted",
+        tally.statements,
+        accepted(summary),
+        tally.committed,
+        tally.aborted
+    )?;
+    writeln!(
+        out,
+        "{} executions; taken out: {} statements that waited, {} on cycles; {} compared; {} cases given up",
+        tally.rounds, tally.blocked, tally.cyclic, tally.compared, tally.abandoned
+    )?;
+    let unseen: Vec<&str> =
+        ::hunt::FEATURES.into_iter().filter(|name| !summary.features.contains_key(name)).collect();
+    writeln!(out, "{} of {} parts of SQL used", summary.features.len(), ::hunt::FEATURES.len())?;
+    if !unseen.is_empty() {
+        writeln!(out, "not used: {}", unseen.join(", "))?;
+    }
+    let mut refusals: Vec<_> = summary.refusals.iter().collect();
+    refusals.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    for (why, (count, example)) in refusals.into_iter().take(3) {
+        writeln!(out, "{count} refused: {why}; such as {example}")?;
+    }
+    if summary.fleeting > 0 {
+        writeln!(out, "{} findings did not come again and are left out", summary.fleeting)?;
+    }
+    if summary.groups.is_empty() {
+        writeln!(out, "nothing found")?;
+    }
+    for (group, file) in summary.groups.iter().zip(files) {
+        writeln!(out, "\n{} × {} ({})", group.count, group.signature, group.discovery.isolation.name)?;
+        for line in told(group) {
+            writeln!(out, "  {line}")?;
+        }
+        writeln!(out, "  saved as {file}")?;
+    }
+    Ok(())
+}
+
+fn told(group: &Group) -> Vec<String> {
+    let examined = &group.discovery.examined;
+    examined.finding.iter().flat_map(|finding| ::hunt::describe(finding, &examined.case)).collect()
+}
+
+fn lines(
+    summary: &Summary,
+    files: &[String],
+    database: &dyn Database,
+    console: &mut Console,
+) -> Result<(), Stop> {
+    for (group, file) in summary.groups.iter().zip(files) {
+        let line = json!({
+            "signature": group.signature,
+            "count": group.count,
+            "isolation": group.discovery.isolation.name,
+            "case": group.discovery.case,
+            "told": told(group),
+            "file": file,
+        });
+        writeln!(console.out(), "{line}")?;
+    }
+    let tally = &summary.tally;
+    let line = json!({
+        "database": database.name(),
+        "cases": summary.cases,
+        "seconds": summary.elapsed.as_secs_f64(),
+        "cases_a_second": rate(summary),
+        "percent_in_database": in_server(summary),
+        "statements": tally.statements,
+        "percent_accepted": accepted(summary),
+        "committed": tally.committed,
+        "aborted": tally.aborted,
+        "executions": tally.rounds,
+        "blocked": tally.blocked,
+        "cyclic": tally.cyclic,
+        "compared": tally.compared,
+        "given_up": tally.abandoned,
+        "fleeting": summary.fleeting,
+        "revived": summary.revived,
+        "refusals": summary.refusals,
+        "features": summary.features,
+        "findings": summary.groups.len(),
+    });
+    writeln!(console.out(), "{line}")?;
+    Ok(())
+}
+
+/// Executes a saved case and tells what it shows.
+fn replay(flags: &HuntFlags, file: &str, console: &mut Console) -> Outcome {
+    let script = ::hunt::script::parse(file).map_err(said)?;
+    let database = databases::open(&flags.target).map_err(said)?;
+    let scripted = scripted(&*database)?;
+    let supported = ::hunt::levels(scripted, database.isolations());
+    let name = flags.isolation.first().unwrap_or(&script.isolation);
+    let isolation = level(name, &supported)?;
+    let mut stage = Stage::open(scripted, isolation).map_err(said)?;
+    let mut random = workload::Random::new(flags.seed);
+    let examined =
+        ::hunt::examine(&mut stage, &script.case, &examination(flags), &mut random).map_err(said)?;
+    stage.clear();
+    let out = console.out();
+    writeln!(out, "{} at {}", database.name(), isolation.name)?;
+    let taken = script.case.steps.len() - examined.case.steps.len();
+    if taken > 0 {
+        writeln!(out, "{taken} statements were refused, waited or lay on cycles, and were taken out")?;
+    }
+    match &examined.finding {
+        None => writeln!(out, "nothing found")?,
+        Some(finding) => {
+            for line in ::hunt::describe(finding, &examined.case) {
+                writeln!(out, "{line}")?;
+            }
+        }
+    }
+    let lost = matches!(examined.finding, Some(Finding::Trouble(_)));
+    if let Some(log) = database.log_end().filter(|_| lost) {
+        writeln!(out, "the server's log ends with:\n{log}")?;
+    }
+    Ok(if examined.finding.is_some() { Exit::Violated } else { Exit::Accepted })
+}
