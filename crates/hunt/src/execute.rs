@@ -165,7 +165,7 @@ impl<'d> Stage<'d> {
     /// Takes what cases made out of the database again.
     pub fn clear(&mut self) {
         let schema = std::mem::take(&mut self.schema);
-        for view in named(&schema, "CREATE VIEW ") {
+        for view in named(&schema, "CREATE VIEW ").iter().rev() {
             let _ = self.observe(&format!("DROP VIEW IF EXISTS {view}"));
         }
         for table in named(&schema, "CREATE TABLE ") {
@@ -226,10 +226,9 @@ impl<'d> Stage<'d> {
     /// made anew.
     fn reset(&mut self, case: &Case) -> Result<(), Trouble> {
         if self.schema != case.schema {
-            for view in &case.views {
-                self.set_up(&format!("DROP VIEW IF EXISTS {view}"))?;
-            }
-            for view in named(&self.schema, "CREATE VIEW ") {
+            // Later views may read earlier ones.
+            let views = named(&self.schema, "CREATE VIEW ");
+            for view in views.iter().rev().chain(case.views.iter().rev()) {
                 self.set_up(&format!("DROP VIEW IF EXISTS {view}"))?;
             }
             for table in case.tables.iter().cloned().chain(named(&self.schema, "CREATE TABLE ")) {
