@@ -121,8 +121,10 @@ pub(crate) fn known_cycle(problem: &Problem, known: &Known, stuck: &[Txn]) -> Ve
 
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
-    let is_order = matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation);
-    if is_order && (rows::has_many(history) || Contents::of(history, options.ryow).has_open_lists()) {
+    let is_order = matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation) && !options.mixed;
+    let is_whole =
+        rows::has_many(history) || is_order && Contents::of(history, options.ryow).has_open_lists();
+    if is_whole && (options.mixed || level.rule != Rule::ReadUncommitted) {
         return evidence_about_many(history, level, options, &start);
     }
     if let [alone] = start[..]
@@ -156,12 +158,23 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
 /// Where operations are about many keys, or lists do not show their order, a part is no history of its own: it is cut
 /// out of the problem.
 fn evidence_about_many(history: &History, level: Level, options: &Options, start: &[TxnId]) -> Evidence {
-    let (mut transactions, argument) = match observe_unsettled(history, options.ryow) {
+    let is_order = matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation) && !options.mixed;
+    let asked = if is_order { None } else { weak::Asked::of(history, level, options) };
+    let observed = match &asked {
+        Some(asked) => asked.observe(history, options),
+        None => observe_unsettled(history, options.ryow),
+    };
+    let (mut transactions, argument) = match observed {
         Ok(problem) => {
-            let mut part = shrink_problem(history, &problem, level, options, start);
-            let argument = match settle(&mut part) {
-                Ok(()) => explain::argue_problem(history, &part, level, options),
-                Err(contradiction) => Some(explain::of_contradiction(history, &contradiction)),
+            let impossible = |part: &Problem| match &asked {
+                Some(asked) => asked.is_impossible(history, part, options),
+                None => is_impossible(history, part, level, options),
+            };
+            let mut part = shrink_problem(&problem, options, start, impossible);
+            let argument = match (&asked, settle(&mut part)) {
+                (Some(asked), _) => weak::argue_problem(history, &part, asked, options),
+                (None, Ok(())) => explain::argue_problem(history, &part, level, options),
+                (None, Err(contradiction)) => Some(explain::of_contradiction(history, &contradiction)),
             };
             (part.txns, argument)
         }
@@ -187,22 +200,23 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
     Evidence { anomaly, transactions, edges, support }
 }
 
+/// Whether a part of a problem, from which no conclusions were drawn, has no explanation.
+fn is_impossible(history: &History, part: &Problem, level: Level, options: &Options) -> bool {
+    let mut part = part.clone();
+    settle(&mut part).is_err()
+        || matches!(
+            explain_problem(history, &part, level, options, &mut Stats::default()),
+            Decision::Impossible(_)
+        )
+}
+
 /// The smallest part of a problem found that has no explanation; no conclusions were drawn from either.
 fn shrink_problem(
-    history: &History,
     problem: &Problem,
-    level: Level,
     options: &Options,
     start: &[TxnId],
+    impossible: impl Fn(&Problem) -> bool,
 ) -> Problem {
-    let impossible = |part: &Problem| {
-        let mut part = part.clone();
-        settle(&mut part).is_err()
-            || matches!(
-                explain_problem(history, &part, level, options, &mut Stats::default()),
-                Decision::Impossible(_)
-            )
-    };
     let mut settled = problem.clone();
     // What told of something on the way to a contradiction is what counts here.
     let _ = settle(&mut settled);

@@ -118,7 +118,9 @@ fn is_intermediate(history: &History, edge: &Edge) -> bool {
 
 /// Two lists of one key of which neither begins the other.
 fn is_incompatible(edges: &[Edge]) -> bool {
-    matches!(edges, [one, two] if one.key == two.key && Some(one.to) != two.from)
+    let [one, two] = edges else { return false };
+    let is_cycle = Some(one.to) == two.from && Some(two.to) == one.from;
+    one.key == two.key && !is_cycle
 }
 
 /// Two transactions overwrote the same version of a key without seeing each other.

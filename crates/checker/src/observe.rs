@@ -19,7 +19,7 @@ use crate::lists::{self, ListRead};
 use crate::problem::{Alternative, Count, Match, sort_versions};
 pub(crate) use crate::problem::{INITIAL, NONE, Problem, Read, Repeats, Standing, Txn, Version};
 use crate::resolve::{OpenRead, Raw, RawRead, resolve};
-use crate::rows::{Claim, Test, Universe};
+use crate::rows::{self, Claim, Test, Universe};
 use crate::scripts::{self, Action};
 use crate::settle::settle;
 use crate::verdict::Ryow;
@@ -92,8 +92,15 @@ fn look(history: &History, ryow: Ryow, repeats: Repeats, blind: &[bool]) -> Resu
     let Walk { mut problem, known, raw_reads, claims, claimed, open_reads, appends, mut list_reads, .. } =
         walk;
     sort_versions(&mut problem);
-    let raw =
-        Raw { contents: &known, reads: &raw_reads, claims: &claims, claimed: &claimed, open: &open_reads };
+    let raw = Raw {
+        contents: &known,
+        reads: &raw_reads,
+        claims: &claims,
+        claimed: &claimed,
+        open: &open_reads,
+        bases: &walk.bases,
+        unshown: &walk.unshown,
+    };
     resolve(&mut problem, &raw, &mut list_reads).map_err(Refusal::Contradiction)?;
     drop(raw_reads);
     if !appends.is_empty() {
@@ -138,6 +145,9 @@ struct Walk<'h> {
     universe: Option<Universe>,
     claims: Vec<Claim<'h>>,
     claimed: Vec<(u32, u32)>,
+    /// Reads that are none, and reads that saw no row; see [`Problem::bases`] and [`Problem::unshown`].
+    bases: Vec<u32>,
+    unshown: Vec<u32>,
     /// Whether the transaction at hand writes by predicate without a report: then everything goes into scripts.
     is_scripted: bool,
     open_reads: Vec<OpenRead>,
@@ -172,6 +182,8 @@ impl<'h> Walk<'h> {
             universe,
             claims: Vec::new(),
             claimed: Vec::new(),
+            bases: Vec::new(),
+            unshown: Vec::new(),
             is_scripted: false,
             open_reads: Vec::new(),
             contents: Vec::new(),
@@ -254,11 +266,11 @@ impl<'h> Walk<'h> {
             }
             Operation::Write { key, value } => {
                 let value = self.known.written(value);
-                self.write(txn, key, value);
+                self.write(txn, op, key, value);
                 Ok(())
             }
             Operation::Delete { key } => {
-                self.write(txn, key, ValueId::ABSENT);
+                self.write(txn, op, key, ValueId::ABSENT);
                 Ok(())
             }
             Operation::Append { key, value } => {
@@ -268,6 +280,11 @@ impl<'h> Walk<'h> {
             Operation::Scan { rows: None, .. }
             | Operation::Iterate { rows: None, .. }
             | Operation::Query { rows: None, .. } => Ok(()),
+            Operation::Scan { .. } | Operation::Iterate { .. } | Operation::Query { .. }
+                if self.is_blind(txn) =>
+            {
+                Ok(())
+            }
             Operation::Scan { range, rows: Some(rows) } => self.range(txn, op, (range, false, true), rows),
             Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
                 self.range(txn, op, (range, reverse, exhausted), rows)
@@ -357,12 +374,12 @@ impl<'h> Walk<'h> {
             if self.is_scripted {
                 let script = &mut self.touch(txn, key).script;
                 script.push(Action::Found(claim));
-                script.extend(truth.then_some(Action::Set(set)));
+                script.extend(truth.then_some(Action::Set { value: set, op }));
                 continue;
             }
             self.found(txn, key, claim)?;
             if truth {
-                self.write(txn, key, set);
+                self.write(txn, op, key, set);
             }
         }
         Ok(())
@@ -372,7 +389,7 @@ impl<'h> Walk<'h> {
     fn found(&mut self, txn: Txn, key: KeyId, claim: Claim<'h>) -> Result<(), Refusal> {
         let own = self.touch(txn, key).own;
         if !own.is_known() {
-            self.touch(txn, key).claims.push(claim);
+            self.claim_outside(txn, key, claim);
         } else if !claim.accepts(&self.known, own) {
             return Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }));
         }
@@ -398,10 +415,39 @@ impl<'h> Walk<'h> {
                 Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }))
             }
             _ => {
-                self.touch(txn, key).claims.push(claim);
+                self.claim_outside(txn, key, claim);
                 Ok(())
             }
         }
+    }
+
+    /// Something is said about the value outside.
+    fn claim_outside(&mut self, txn: Txn, key: KeyId, claim: Claim<'h>) {
+        if self.repeats == Repeats::OneVersion {
+            self.touch(txn, key).claims.push(claim);
+            return;
+        }
+        if self.is_blind(txn) {
+            return;
+        }
+        self.claimed.push((self.raw_reads.len() as u32, self.claims.len() as u32));
+        self.claims.push(claim);
+        self.push_read(RawRead { key: key.0, value: ValueId::UNKNOWN, op: claim.op }, claim.truth);
+    }
+
+    /// Keeps an outside read, where each is its own.
+    fn push_read(&mut self, read: RawRead, is_shown: bool) {
+        if !is_shown {
+            self.unshown.push(self.raw_reads.len() as u32);
+        }
+        self.raw_reads.push(read);
+    }
+
+    /// Whether a read of this value showed a row: what a range or a predicate left out it did not.
+    fn is_shown(&self, op: OpId, value: ValueId) -> bool {
+        self.universe.is_none()
+            || value != ValueId::ABSENT
+            || !rows::is_about_many(&self.history.operation(op))
     }
 
     #[inline]
@@ -425,9 +471,9 @@ impl<'h> Walk<'h> {
         &mut self.touches[slot as usize]
     }
 
-    fn write(&mut self, txn: Txn, key: KeyId, value: ValueId) {
+    fn write(&mut self, txn: Txn, op: OpId, key: KeyId, value: ValueId) {
         if self.is_scripted {
-            self.touch(txn, key).script.push(Action::Set(value));
+            self.touch(txn, key).script.push(Action::Set { value, op });
         } else {
             self.touch(txn, key).own = value;
         }
@@ -461,7 +507,8 @@ impl<'h> Walk<'h> {
             }
         }
         if self.repeats == Repeats::EachItsOwn {
-            self.raw_reads.push(RawRead { key: key.0, value, op });
+            let is_shown = self.is_shown(op, value);
+            self.push_read(RawRead { key: key.0, value, op }, is_shown);
             return Ok(());
         }
         self.touch(txn, key).see(value, op)
@@ -486,9 +533,10 @@ impl<'h> Walk<'h> {
         if self.repeats == Repeats::EachItsOwn {
             let slot = self.raw_reads.len() as u32;
             self.list_reads.push(ListRead { key: key.0, txn, value, trim: trim as u32, op, slot });
-            self.raw_reads.push(RawRead { key: key.0, value: ValueId::UNKNOWN, op });
+            let is_shown = self.is_shown(op, value);
+            self.push_read(RawRead { key: key.0, value: ValueId::UNKNOWN, op }, is_shown);
             if trim > 0 {
-                self.problem.bases.push(slot);
+                self.bases.push(slot);
             }
             return Ok(());
         }
@@ -547,8 +595,8 @@ impl<'h> Walk<'h> {
         match *action {
             Action::Read { op, value } => self.read(txn, op, key, value).map_err(Refusal::Contradiction),
             Action::Claim(claim) => self.claim(txn, key, claim),
-            Action::Set(value) => {
-                self.write(txn, key, value);
+            Action::Set { value, op } => {
+                self.write(txn, op, key, value);
                 Ok(())
             }
             Action::Found(claim) => self.found(txn, key, claim),
@@ -567,6 +615,9 @@ impl<'h> Walk<'h> {
         script: &[Action<'h>],
         counted: &mut [(OpId, u64, Vec<u32>)],
     ) -> Result<(), Refusal> {
+        if self.repeats == Repeats::EachItsOwn {
+            return self.settle_branches((txn, op, key), script, counted);
+        }
         let lists = self.known.of_key(key).iter().copied();
         let contents = self.contents.get(key.index()).into_iter().flatten().copied().chain(lists);
         let initial = self.problem.initial[key.index()];
@@ -594,6 +645,54 @@ impl<'h> Walk<'h> {
             let read = self.raw_reads.len() as u32;
             self.raw_reads.push(RawRead { key: key.0, value: ValueId::UNKNOWN, op });
             self.open_reads.push(OpenRead { read, alternative: index, contents: outcome.contents });
+            self.problem.alternatives.push(Alternative { of, read: NONE, version, is_possible: true });
+        }
+        let end = self.problem.alternatives.len() as u32;
+        self.problem.matches.push(Match { txn, key: key.0, op, is_settled: false, first, end });
+        Ok(())
+    }
+
+    /// As [`Self::settle_open`], where every operation sees a version of its own.
+    fn settle_branches(
+        &mut self,
+        (txn, op, key): (Txn, OpId, KeyId),
+        script: &[Action<'h>],
+        counted: &mut [(OpId, u64, Vec<u32>)],
+    ) -> Result<(), Refusal> {
+        let mut contents = self.contents.get(key.index()).cloned().unwrap_or_default();
+        contents.extend([ValueId::ABSENT, self.problem.initial[key.index()]]);
+        contents.sort_unstable();
+        contents.dedup();
+        let branches = scripts::branches(&self.known, self.ryow, script);
+        if branches.is_empty() {
+            return Err(Refusal::Contradiction(Contradiction::NoSource { op, key }));
+        }
+        let is_blind = self.is_blind(txn);
+        let of = self.problem.matches.len() as u32;
+        let first = self.problem.alternatives.len() as u32;
+        for branch in branches {
+            let index = self.problem.alternatives.len() as u32;
+            for (op, _, matched) in counted.iter_mut() {
+                if branch.matched.contains(op) {
+                    matched.push(index);
+                }
+            }
+            let mut version = NONE;
+            if let Some((value, op)) = branch.left {
+                version = self.problem.versions.len() as u32;
+                self.problem.version_alternative.resize(version as usize, NONE);
+                self.problem.version_alternative.push(index);
+                self.problem.versions.push(Version { key: key.0, txn, value });
+                self.problem.written_late.push((version, op));
+            }
+            for seen in branch.seen.iter().filter(|_| !is_blind) {
+                let fitting = contents.iter().copied().filter(|&it| seen.accepts(&self.known, it));
+                let contents: Vec<ValueId> = fitting.collect();
+                let read = self.raw_reads.len() as u32;
+                let is_shown = seen.is_shown() && self.is_shown(seen.op(), seen.value());
+                self.push_read(RawRead { key: key.0, value: ValueId::UNKNOWN, op: seen.op() }, is_shown);
+                self.open_reads.push(OpenRead { read, alternative: index, contents });
+            }
             self.problem.alternatives.push(Alternative { of, read: NONE, version, is_possible: true });
         }
         let end = self.problem.alternatives.len() as u32;

@@ -65,24 +65,12 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
         Rule::Serializable | Rule::SnapshotIsolation => level,
         // Without predicates the two forbid the same.
         Rule::RepeatableRead if !rows::has_many(history) => Level { rule: Rule::Serializable, ..level },
-        Rule::RepeatableRead => {
-            return Decision::NotHere(format!(
-                "{} with predicates is decided only where it is tiny",
-                level.name()
-            ));
-        }
         _ if options.strategy != Strategy::Lazy => {
             return Decision::Open(Undecided::Unsupported(format!(
                 "{} decides serializability, snapshot isolation and their variants, not {}",
                 options.strategy,
                 level.name()
             )));
-        }
-        _ if rows::has_many(history) => {
-            return Decision::NotHere(format!(
-                "operations on many keys at {} are decided only where the history is tiny",
-                level.name()
-            ));
         }
         _ => return weak::decide(history, level, options, stats),
     };

@@ -89,6 +89,11 @@ pub(crate) struct Problem {
     /// Reads, ascending, that are none: their source is the version right before the transaction's own.
     /// Only with [`Repeats::EachItsOwn`].
     pub(crate) bases: Vec<u32>,
+    /// Reads, ascending, of a range or a predicate that saw no row: what they say is that the key did not belong to
+    /// it. Only with [`Repeats::EachItsOwn`].
+    pub(crate) unshown: Vec<u32>,
+    /// The operations that made versions which belong to an alternative. Only with [`Repeats::EachItsOwn`].
+    pub(crate) written_late: Vec<(u32, OpId)>,
     /// What depends on what was found, ascending by transaction.
     pub(crate) matches: Vec<Match>,
     pub(crate) alternatives: Vec<Alternative>,
@@ -119,7 +124,7 @@ pub(crate) struct Match {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alternative {
     pub(crate) of: u32,
-    /// [`NONE`] if anything may have been found.
+    /// [`NONE`] if anything may have been found. Where every operation sees a version of its own, the last of several.
     pub(crate) read: u32,
     /// [`NONE`] if nothing was left.
     pub(crate) version: u32,
@@ -218,6 +223,17 @@ impl Problem {
     #[inline]
     pub(crate) fn alternative_of_read(&self, read: u32) -> u32 {
         self.read_alternative.get(read as usize).copied().unwrap_or(NONE)
+    }
+
+    /// The reads of an alternative, which lie together.
+    pub(crate) fn reads_of_alternative(&self, alternative: u32) -> std::ops::Range<u32> {
+        let last = self.alternatives[alternative as usize].read;
+        if last == NONE {
+            return 0..0;
+        }
+        let before = self.read_alternative[..last as usize].iter().rev();
+        let others = before.take_while(|&&of| of == alternative).count() as u32;
+        last - others..last + 1
     }
 
     /// The alternative that a version belongs to, or [`NONE`].
@@ -334,11 +350,16 @@ impl Problem {
                 if alternative != NONE {
                     read_now.insert(id as u32, part.reads.len() as u32);
                 }
+                let place = part.reads.len() as u32;
+                part.bases.extend(is_in(&self.bases, id).then_some(place));
+                part.unshown.extend(is_in(&self.unshown, id).then_some(place));
                 part.read_alternative.push(alternative);
                 part.reads.push(Read { txn: now[old as usize], source, candidates, ..*read });
             }
         }
         part.first_read.push(part.reads.len() as u32);
+        let late = self.written_late.iter().map(|&(version, op)| (version_now[version as usize], op));
+        part.written_late = late.filter(|&(version, _)| version != NONE).collect();
         part.chains = self.chains_among(&version_now);
         part.adopt_alternatives(self, &now, &version_now, &read_now);
         part
@@ -488,6 +509,11 @@ impl Problem {
         places.sort_unstable();
         self.reads[id] = Read { source: start as u32, candidates: left.len() as u32, ..read };
     }
+}
+
+/// Whether a read is in an ascending list.
+fn is_in(list: &[u32], id: usize) -> bool {
+    list.binary_search(&(id as u32)).is_ok()
 }
 
 /// Whether a version is in a list that is ascending by version.

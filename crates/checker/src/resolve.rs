@@ -27,6 +27,9 @@ pub(crate) struct Raw<'a> {
     pub(crate) claimed: &'a [(u32, u32)],
     /// The reads that belong to an alternative, ascending, with what may have been found.
     pub(crate) open: &'a [OpenRead],
+    /// Reads, ascending, that are none, and reads that saw no row.
+    pub(crate) bases: &'a [u32],
+    pub(crate) unshown: &'a [u32],
 }
 
 /// What was found if an alternative is true.
@@ -48,11 +51,16 @@ pub(crate) fn resolve(
     let mut claimed = raw.claimed.iter().enumerate().peekable();
     let mut lists = list_reads.iter_mut().peekable();
     let mut open = raw.open.iter().peekable();
+    let mut bases = raw.bases.iter().peekable();
+    let mut unshown = raw.unshown.iter().peekable();
     for txn in 0..problem.len() {
         let ids = problem.first_read[txn]..problem.first_read[txn + 1];
         problem.first_read[txn] = reads.len() as u32;
         for id in ids {
             let it = &raw.reads[id as usize];
+            let place = reads.len() as u32;
+            let is_base = bases.next_if(|base| **base == id).is_some();
+            let is_unshown = unshown.next_if(|read| **read == id).is_some();
             if let Some(alternative) = open.next_if(|open| open.read == id) {
                 let fits = |value: ValueId| alternative.contents.binary_search(&value).is_ok();
                 match choose(problem, txn as Txn, it, fits, &mut choices) {
@@ -65,6 +73,7 @@ pub(crate) fn resolve(
                         problem.read_alternative.resize(reads.len(), NONE);
                         problem.read_alternative.push(alternative.alternative);
                         reads.push(Read { key: it.key, txn: txn as Txn, source, candidates, op: it.op });
+                        problem.unshown.extend(is_unshown.then_some(place));
                     }
                 }
                 continue;
@@ -98,6 +107,8 @@ pub(crate) fn resolve(
                 problem.standing[txn] = Standing::Out;
             }
             reads.push(Read { key: it.key, txn: txn as Txn, source, candidates, op: it.op });
+            problem.bases.extend(is_base.then_some(place));
+            problem.unshown.extend(is_unshown.then_some(place));
         }
     }
     let end = problem.first_read.len() - 1;

@@ -15,7 +15,7 @@
 //! superpositions.
 
 use crate::contents::Contents;
-use crate::rows::Claim;
+use crate::rows::{Claim, Test};
 use crate::verdict::Ryow;
 use history::{KeyId, OpId, Predicate, ValueId};
 
@@ -29,7 +29,7 @@ pub(crate) enum Action<'h> {
     /// A predicate write said something about what it built on.
     Found(Claim<'h>),
     /// It wrote this.
-    Set(ValueId),
+    Set { value: ValueId, op: OpId },
     /// It wrote this if the predicate held.
     SetWhere { op: OpId, predicate: &'h Predicate, set: ValueId },
     /// It appended this.
@@ -98,7 +98,7 @@ fn run(known: &Contents<'_>, ryow: Ryow, script: &[Action<'_>], found: ValueId) 
             Action::Read { value, .. } => may_see(&|seen| seen == *value),
             Action::Claim(claim) => may_see(&|seen| claim.accepts(known, seen)),
             Action::Found(claim) => claim.accepts(known, current),
-            Action::Set(value) => {
+            Action::Set { value, .. } => {
                 trace.left = Some(*value);
                 true
             }
@@ -119,4 +119,124 @@ fn run(known: &Contents<'_>, ryow: Ryow, script: &[Action<'_>], found: ValueId) 
         }
     }
     Some(trace)
+}
+
+/// What an operation saw from outside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seen<'h> {
+    /// This value.
+    Value { op: OpId, value: ValueId },
+    /// Something of which this holds.
+    Claim(Claim<'h>),
+    /// The same, by a predicate write.
+    Found(Claim<'h>),
+}
+
+impl Seen<'_> {
+    pub(crate) fn op(&self) -> OpId {
+        match self {
+            Self::Value { op, .. } => *op,
+            Self::Claim(claim) | Self::Found(claim) => claim.op,
+        }
+    }
+
+    /// The value, if one came back.
+    pub(crate) fn value(&self) -> ValueId {
+        match self {
+            Self::Value { value, .. } => *value,
+            Self::Claim(_) | Self::Found(_) => ValueId::UNKNOWN,
+        }
+    }
+
+    /// Whether the predicate held, where one was asked.
+    pub(crate) fn is_shown(&self) -> bool {
+        match self {
+            Self::Value { .. } => true,
+            Self::Claim(claim) | Self::Found(claim) => claim.truth,
+        }
+    }
+
+    pub(crate) fn is_by_write(&self) -> bool {
+        matches!(self, Self::Found(_))
+    }
+
+    pub(crate) fn accepts(&self, known: &Contents<'_>, content: ValueId) -> bool {
+        match self {
+            Self::Value { value, .. } => *value == content,
+            Self::Claim(claim) | Self::Found(claim) => claim.accepts(known, content),
+        }
+    }
+}
+
+/// One way a script can go, where every operation sees a version of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Branch<'h> {
+    /// What was seen from outside.
+    pub(crate) seen: Vec<Seen<'h>>,
+    /// The predicate writes that matched.
+    pub(crate) matched: Vec<OpId>,
+    /// What is left, if something was written, and by which operation.
+    pub(crate) left: Option<(ValueId, OpId)>,
+}
+
+/// The ways a script can go. Up to its first write every predicate write either matches or does not; from then on all
+/// is determined.
+pub(crate) fn branches<'h>(known: &Contents<'_>, ryow: Ryow, script: &[Action<'h>]) -> Vec<Branch<'h>> {
+    let mut branches = vec![Branch::default()];
+    for action in script {
+        let mut next = Vec::with_capacity(branches.len() + 1);
+        for branch in branches {
+            branch.extend(known, ryow, action, &mut next);
+        }
+        branches = next;
+    }
+    branches
+}
+
+impl<'h> Branch<'h> {
+    /// Adds what may become of the branch by an action.
+    fn extend(mut self, known: &Contents<'_>, ryow: Ryow, action: &Action<'h>, into: &mut Vec<Self>) {
+        let own = self.left.map(|(own, _)| own);
+        let seen = match *action {
+            Action::Read { op, value } => Seen::Value { op, value },
+            Action::Claim(claim) => Seen::Claim(claim),
+            Action::Found(claim) => Seen::Found(claim),
+            Action::Set { value, op } => {
+                self.left = Some((value, op));
+                into.push(self);
+                return;
+            }
+            Action::Append { op, key, element } => {
+                let content = own.unwrap_or(ValueId::ABSENT);
+                self.left = Some((known.append(key, content, element), op));
+                into.push(self);
+                return;
+            }
+            Action::SetWhere { op, predicate, set } => {
+                let claim = |truth| Claim { test: Test::Where(predicate), truth, op };
+                let may = |truth| own.is_none_or(|own| claim(truth).accepts(known, own));
+                for truth in [true, false].into_iter().filter(|&truth| may(truth)) {
+                    let mut branch = self.clone();
+                    if own.is_none() {
+                        branch.seen.push(Seen::Found(claim(truth)));
+                    }
+                    if truth {
+                        branch.matched.push(op);
+                        branch.left = Some((set, op));
+                    }
+                    into.push(branch);
+                }
+                return;
+            }
+        };
+        let fits_own = own.is_some_and(|own| seen.accepts(known, own));
+        let must = own.is_some() && (ryow == Ryow::Must || seen.is_by_write());
+        if must && !fits_own {
+            return;
+        }
+        if !(must || fits_own && ryow == Ryow::May) {
+            self.seen.push(seen);
+        }
+        into.push(self);
+    }
 }

@@ -79,11 +79,11 @@ fn settle_impossible(problem: &mut Problem) -> Result<bool, Contradiction> {
         let mut possible = 0;
         let mut last = NONE;
         for alternative in it.first..it.end {
-            let Alternative { read, is_possible, .. } = problem.alternatives[alternative as usize];
-            if !is_possible {
+            if !problem.alternatives[alternative as usize].is_possible {
                 continue;
             }
-            if read != NONE && problem.candidates(&problem.reads[read as usize]).next().is_none() {
+            let mut reads = problem.reads_of_alternative(alternative);
+            if reads.any(|read| problem.candidates(&problem.reads[read as usize]).next().is_none()) {
                 problem.alternatives[alternative as usize].is_possible = false;
                 changed = true;
                 continue;
@@ -115,9 +115,9 @@ fn refute(problem: &mut Problem, txn: Txn, contradiction: Contradiction) -> Resu
     Ok(())
 }
 
-/// Settles a match. The read that now holds for certain is returned.
-fn make_true(problem: &mut Problem, alternative: u32) -> Option<u32> {
-    let Alternative { of, read, version, .. } = problem.alternatives[alternative as usize];
+/// Settles a match. The reads that now hold for certain are returned.
+fn make_true(problem: &mut Problem, alternative: u32) -> std::ops::Range<u32> {
+    let Alternative { of, version, .. } = problem.alternatives[alternative as usize];
     let it = &mut problem.matches[of as usize];
     it.is_settled = true;
     for other in (it.first..it.end).filter(|&other| other != alternative) {
@@ -126,11 +126,11 @@ fn make_true(problem: &mut Problem, alternative: u32) -> Option<u32> {
     if version != NONE {
         problem.version_alternative[version as usize] = NONE;
     }
-    if read == NONE {
-        return None;
+    let reads = problem.reads_of_alternative(alternative);
+    for read in reads.clone() {
+        problem.read_alternative[read as usize] = NONE;
     }
-    problem.read_alternative[read as usize] = NONE;
-    Some(read)
+    reads
 }
 
 /// How many keys a predicate write matched may leave no choice.

@@ -19,14 +19,19 @@
 //! | read-atomic | S precedes T by session order or wr |
 //! | causal | S precedes T by session order and wr, in any number of steps |
 //! | prefix | S commits no later than something that precedes T by session order or wr |
+//! | repeatable-read | S commits before T, unless the read is of a range or predicate and saw no row |
+//!
+//! *Ranges and predicates* are reads of single keys ([`crate::rows`]). One that returned no row at a key says that the
+//! key did not belong to it; it misses only what changes that (vbox.txt, definition 2.2), except in the
+//! axiomatic family, where it is a read of one version like any other.
 //!
 //! *Why that is the level*: for consistent view, T misses the version after W's, written by N (T → N is the
 //! one rw); N ⇝ T by D closes the forbidden cycle. Any writer S after W is N or follows it by ww, so
 //! "no S after W leads to T" says the same. The others are the same argument with another ⇝; for the axiomatic
 //! family it is the definition itself.
 //!
-//! *Steps*: (1) [`observe`](crate::observe) with every read apart; (2) what lists show of version orders
-//! ([`bases`]); (3) where every source is known, the levels whose obligations do not feed back are decided
+//! *Steps*: (1) [`observe`](crate::observe) with every read apart, and what lists show of version orders
+//! ([`bases`]); (2) the orders that count; (3) where every source is known, the levels whose obligations do not feed back are decided
 //! by [`saturate`] in near-linear time; (4) everything else by [`search`]: an order, the reads it
 //! breaks, a clause for each, the solver. Read uncommitted is [`dirty`]. Without predicates repeatable read
 //! is serializability, so it goes there.
@@ -38,6 +43,7 @@ mod argue;
 mod bases;
 mod cycle;
 mod dirty;
+mod matching;
 mod mixed;
 mod saturate;
 mod search;
@@ -49,9 +55,10 @@ use crate::levels::{Level, Rule};
 use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_with};
 use crate::pipeline::{self, Decision};
 use crate::restrict::restrict_for;
+use crate::rows;
 use crate::verdict::{Options, Stats, Witness};
-pub(crate) use argue::argue;
-use history::{History, TxnId};
+pub(crate) use argue::{argue, argue_problem};
+use history::{History, Id, TxnId};
 pub(crate) use mixed::decide_mixed;
 use search::Searched;
 use std::time::Instant;
@@ -77,8 +84,17 @@ pub(crate) enum Sight {
     Causes,
     /// A prefix of the commit order.
     Prefix,
-    /// What commits before a transaction that asked to be serializable; see [`mixed`].
+    /// What commits before a transaction that asked for it ([`Strict`]).
     Asked,
+}
+
+/// Which reads of a transaction must see all that commits before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strict {
+    Nothing,
+    /// Those that returned something: an anti-dependency by predicate does not count.
+    Items,
+    Everything,
 }
 
 impl Sight {
@@ -93,11 +109,27 @@ impl Sight {
             Rule::ReadAtomic => Self::Direct,
             Rule::Causal => Self::Causes,
             Rule::Prefix => Self::Prefix,
-            Rule::ReadUncommitted | Rule::RepeatableRead | Rule::SnapshotIsolation | Rule::Serializable => {
-                return None;
-            }
+            Rule::RepeatableRead => Self::Asked,
+            Rule::ReadUncommitted | Rule::SnapshotIsolation | Rule::Serializable => return None,
         })
     }
+
+    /// Whether every operation on many keys counts as a read of one version of each of them.
+    fn is_axiomatic(self) -> bool {
+        matches!(self, Self::EarlierReads | Self::Direct | Self::Causes | Self::Prefix)
+    }
+}
+
+/// Marks the reads of a list; empty if there are none.
+fn marked(list: &[u32], count: usize) -> Vec<bool> {
+    if list.is_empty() {
+        return Vec::new();
+    }
+    let mut marked = vec![false; count];
+    for &id in list {
+        marked[id as usize] = true;
+    }
+    marked
 }
 
 /// Decides a history at a level that has a [`Sight`], or at read uncommitted.
@@ -105,12 +137,17 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
     if level.rule == Rule::ReadUncommitted {
         return dirty::decide(history);
     }
-    let Some(sight) = Sight::of(level.rule) else {
+    let Some(asked) = Asked::of(history, level, options) else {
         return Decision::NotHere(format!("{} is not decided by what reads must see", level.name()));
     };
-    // 1. What each read can have seen.
+    decide_asked(history, &asked, options, stats)
+}
+
+/// Decides what is asked of a history.
+fn decide_asked(history: &History, asked: &Asked, options: &Options, stats: &mut Stats) -> Decision {
+    // 1. What each read can have seen, and what lists show.
     let started = Instant::now();
-    let mut problem = match observe_with(history, options.ryow, Repeats::EachItsOwn, &[]) {
+    let problem = match asked.observe(history, options) {
         Ok(problem) => problem,
         Err(Refusal::Contradiction(contradiction)) => {
             return Decision::Impossible(core::of_contradiction(history, &contradiction));
@@ -118,28 +155,78 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
         Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
     };
     stats.record("observe_ms", milliseconds(started));
-    settle(history, &mut problem, &Setting { level, sight, strict: Vec::new() }, options, stats)
+    settle(history, &problem, &asked.setting, options, stats)
+}
+
+/// What is asked of a history.
+pub(crate) struct Asked {
+    setting: Setting,
+    /// Whose reads only have to come from somebody, by transaction of the history; none if empty.
+    blind: Vec<bool>,
+}
+
+impl Asked {
+    /// `None` if the level is not decided here, or levels are mixed that cannot be.
+    pub(crate) fn of(history: &History, level: Level, options: &Options) -> Option<Self> {
+        if options.mixed {
+            return mixed::Demands::of(history, level).ok().map(|demands| demands.asked(level));
+        }
+        let sight = Sight::of(level.rule)?;
+        // Only repeatable read asks, and its transactions all for the same.
+        let strict = Strictness::Each(Strict::Items);
+        Some(Self { setting: Setting { level, sight, strict }, blind: Vec::new() })
+    }
+
+    /// The problem of a history, with all that lists show.
+    pub(crate) fn observe(&self, history: &History, options: &Options) -> Result<Problem, Refusal> {
+        let mut problem = observe_with(history, options.ryow, Repeats::EachItsOwn, &self.blind)?;
+        bases::adjoin(&mut problem);
+        Ok(problem)
+    }
+
+    /// Whether a part of a problem has no explanation.
+    pub(crate) fn is_impossible(&self, history: &History, part: &Problem, options: &Options) -> bool {
+        let decision = settle(history, part, &self.setting, options, &mut Stats::default());
+        matches!(decision, Decision::Impossible(_))
+    }
 }
 
 /// What is asked of a problem.
 struct Setting {
     level: Level,
     sight: Sight,
-    /// For [`Sight::Asked`]: the transactions that asked to be serializable.
-    strict: Vec<bool>,
+    /// For [`Sight::Asked`]: what each transaction asked for.
+    strict: Strictness,
+}
+
+/// What transactions asked for.
+#[derive(Clone, Debug)]
+pub(crate) enum Strictness {
+    /// All the same.
+    Each(Strict),
+    /// By transaction of the history.
+    By(Vec<Strict>),
+}
+
+impl Strictness {
+    /// By transaction of a problem.
+    fn of(&self, problem: &Problem) -> Vec<Strict> {
+        match self {
+            Self::Each(strict) => vec![*strict; problem.len()],
+            Self::By(strict) => problem.txns.iter().map(|txn| strict[txn.index()]).collect(),
+        }
+    }
 }
 
 /// Looks for an explanation of what was observed.
 fn settle(
     history: &History,
-    problem: &mut Problem,
+    problem: &Problem,
     setting: &Setting,
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
-    // 2. What lists show.
-    bases::adjoin(problem);
-    let problem = &*problem;
+    // 2. The orders that count.
     let known = known(history, problem, setting.level, options.clock_skew);
     // 3. Without open questions.
     let started = Instant::now();
@@ -157,7 +244,7 @@ fn settle(
     if !setting.level.session {
         let with_sessions = Known { session: true, ..known.clone() };
         match by_search(history, problem, &with_sessions, setting, options, stats) {
-            Decision::Impossible(part) if !still_impossible(history, setting, options, &part) => {}
+            Decision::Impossible(part) if !still_impossible(history, problem, setting, options, &part) => {}
             decided => return decided,
         }
     }
@@ -186,7 +273,24 @@ fn by_search(
 }
 
 /// Whether a part of the history has no explanation at the level itself.
-fn still_impossible(history: &History, setting: &Setting, options: &Options, part: &[TxnId]) -> bool {
+fn still_impossible(
+    history: &History,
+    problem: &Problem,
+    setting: &Setting,
+    options: &Options,
+    part: &[TxnId],
+) -> bool {
+    if rows::has_many(history) {
+        // Where operations are about many keys a part is cut out of the problem.
+        let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
+        let part = problem.part(&part);
+        let known = known(history, &part, setting.level, options.clock_skew);
+        return part.len() < problem.len()
+            && matches!(
+                by_search(history, &part, &known, setting, options, &mut Stats::default()),
+                Decision::Impossible(_)
+            );
+    }
     let part = restrict_for(history, part, setting.level);
     // A part that is the whole is decided by the caller.
     part.history.len() < history.len()
@@ -209,7 +313,8 @@ fn known(history: &History, problem: &Problem, level: Level, skew: i64) -> Known
 /// Whether every read has one source and every outcome is known.
 fn is_settled(problem: &Problem) -> bool {
     let open = |txn: Txn| problem.standing[txn as usize] == Standing::Maybe;
-    !(0..problem.len() as Txn).any(open)
+    problem.matches.is_empty()
+        && !(0..problem.len() as Txn).any(open)
         && problem
             .reads
             .iter()

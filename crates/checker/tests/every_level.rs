@@ -1,5 +1,5 @@
 //! Every level against the exhaustive oracle, on random tiny histories of every shape that the pipeline takes.
-//! `TAIPAN_LONG=1` runs twenty times as many.
+//! `TAIPAN_LONG=1` runs twenty times as many; `TAIPAN_SEED=N` starts at another seed.
 
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Mix, Shape, shrink};
@@ -8,7 +8,8 @@ use history::History;
 use history::formats::notation;
 
 fn seeds(normal: u64) -> std::ops::Range<u64> {
-    0..normal * if std::env::var_os("TAIPAN_LONG").is_some() { 20 } else { 1 }
+    let first = std::env::var("TAIPAN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    first..first + normal * if std::env::var_os("TAIPAN_LONG").is_some() { 20 } else { 1 }
 }
 
 /// What is wrong with the verdict on a history, if anything.
@@ -123,5 +124,14 @@ fn a_mix_of_one_level_is_that_level() {
                 assert!(is_beyond || plain.name() == found.name(), "seed {seed} at {level}:\n{text}");
             }
         }
+    }
+}
+
+#[test]
+fn ranges_and_predicates_by_every_policy() {
+    for ryow in [Ryow::May, Ryow::Never] {
+        let options = Options { ryow, ..Options::default() };
+        compare(&Shape { ryow, ..Shape::ranges() }, seeds(100), &options);
+        compare(&Shape { ryow, ..Shape::predicates() }, seeds(60), &options);
     }
 }

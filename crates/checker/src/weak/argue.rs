@@ -10,13 +10,10 @@
 //!
 //! *Cost*: cubic in the size of the core; nothing here is used to decide.
 
-use super::Sight;
-use super::bases::adjoin;
-use super::mixed::Demands;
-use super::saturate::bases_of;
+use super::{Asked, Setting, Sight, Strict, marked};
 use crate::explain::{Argument, bad_source, is_write, of_contradiction};
 use crate::levels::{Level, Rule};
-use crate::observe::{INITIAL, NONE, Problem, Read, Refusal, Repeats, Standing, Txn, normal, observe_with};
+use crate::observe::{INITIAL, NONE, Problem, Refusal, Standing, Txn, normal};
 use crate::verdict::{Edge, EdgeKind, Options, Reason};
 use history::{History, KeyId, OpId, Operation, TxnId, ValueId};
 use std::collections::VecDeque;
@@ -31,25 +28,32 @@ pub(crate) fn argue(history: &History, level: Level, options: &Options) -> Optio
     if !options.mixed && level.rule == Rule::ReadUncommitted {
         return Some(from_nowhere(history));
     }
-    let demands = if options.mixed { Some(Demands::of(history, level).ok()?) } else { None };
-    let blind = demands.as_ref().map(Demands::blind).unwrap_or_default();
-    let sight = if options.mixed { Sight::Asked } else { Sight::of(level.rule)? };
-    let mut problem = match observe_with(history, options.ryow, Repeats::EachItsOwn, &blind) {
-        Ok(problem) => problem,
-        Err(Refusal::Contradiction(contradiction)) => {
-            return Some(Some(of_contradiction(history, &contradiction)));
-        }
-        Err(Refusal::Unsupported(_)) => return Some(None),
-    };
-    adjoin(&mut problem);
-    let mut facts = Facts::known(history, &problem, level, sight, options.clock_skew);
-    facts.strict = demands.map(|demands| demands.strict(&problem)).unwrap_or_default();
+    let asked = Asked::of(history, level, options)?;
+    match asked.observe(history, options) {
+        Ok(problem) => Some(argue_problem(history, &problem, &asked, options)),
+        Err(Refusal::Contradiction(contradiction)) => Some(Some(of_contradiction(history, &contradiction))),
+        Err(Refusal::Unsupported(_)) => Some(None),
+    }
+}
+
+/// Argues that a tiny problem, perhaps a part of a history's, has no explanation.
+pub(crate) fn argue_problem(
+    history: &History,
+    problem: &Problem,
+    asked: &Asked,
+    options: &Options,
+) -> Option<Argument> {
+    if !problem.matches.is_empty() {
+        // Facts say nothing of what depends on what was found.
+        return None;
+    }
+    let mut facts = Facts::known(history, problem, &asked.setting, options.clock_skew);
     let mut steps = 0;
     let cycle = facts.refute(DEPTH_MAX, &mut steps);
-    if cycle.is_none() && blind.contains(&true) {
-        return Some(from_nowhere(history));
+    if cycle.is_none() && asked.blind.contains(&true) {
+        return from_nowhere(history);
     }
-    Some(cycle.map(|edges| Argument { edges, support: facts.support }))
+    cycle.map(|edges| Argument { edges, support: facts.support })
 }
 
 /// A value that nobody wrote.
@@ -88,8 +92,9 @@ struct Facts<'a> {
     history: &'a History,
     problem: &'a Problem,
     sight: Sight,
-    /// For [`Sight::Asked`]: the transactions that asked to be serializable.
-    strict: Vec<bool>,
+    /// For [`Sight::Asked`]: what each transaction asked for.
+    strict: Vec<Strict>,
+    is_unshown: Vec<bool>,
     facts: Vec<Fact>,
     /// For each read the version it is argued to have seen; none for what is no read.
     sources: Vec<Option<u32>>,
@@ -97,8 +102,9 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    fn known(history: &'a History, problem: &'a Problem, level: Level, sight: Sight, skew: i64) -> Self {
-        let is_base = bases_of(problem);
+    fn known(history: &'a History, problem: &'a Problem, setting: &Setting, skew: i64) -> Self {
+        let (level, sight) = (setting.level, setting.sight);
+        let is_base = marked(&problem.bases, problem.reads.len());
         let sources = problem.reads.iter().enumerate().map(|(id, read)| {
             let is_live = problem.standing[read.txn as usize] != Standing::Out;
             let is_read = is_live && !is_base.get(id).copied().unwrap_or(false);
@@ -110,7 +116,8 @@ impl<'a> Facts<'a> {
             history,
             problem,
             sight,
-            strict: Vec::new(),
+            strict: setting.strict.of(problem),
+            is_unshown: marked(&problem.unshown, problem.reads.len()),
             facts: Vec::new(),
             sources,
             support: Vec::new(),
@@ -132,7 +139,10 @@ impl<'a> Facts<'a> {
                 let reason = Reason::Saw { read: read.op, write: Some(it.write_op(source)) };
                 let from = it.writer(source);
                 it.add(from, read.txn, EdgeKind::Wr, Some(read.key), reason);
-                it.facts.last_mut().expect("just added").op = Some(read.op);
+                let predicate = it.is_by_predicate(id);
+                let fact = it.facts.last_mut().expect("just added");
+                fact.op = Some(read.op);
+                fact.edge.predicate = predicate;
             }
         }
         for &(first, second) in &problem.chains {
@@ -161,7 +171,17 @@ impl<'a> Facts<'a> {
     fn write_op(&self, version: u32) -> OpId {
         let version = self.problem.versions[version as usize];
         let ops = self.history.transaction(self.id(version.txn)).ops();
-        let writes = ops.filter(|(_, it)| it.key() == Some(KeyId(version.key)) && is_write(it));
+        let key = KeyId(version.key);
+        let writes = ops.filter(|(_, it)| match it {
+            Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
+                keys.contains(&key)
+            }
+            Operation::Update { keys: None, set, .. } => {
+                !set.is_known() || normal(self.history, *set) == version.value
+            }
+            Operation::DeleteWhere { keys: None, .. } => version.value == ValueId::ABSENT,
+            it => it.key() == Some(key) && is_write(it),
+        });
         writes.last().expect("a version has an operation that wrote it").0
     }
 
@@ -177,13 +197,24 @@ impl<'a> Facts<'a> {
         self.facts.last_mut().expect("just added").op = Some(self.write_op(second));
     }
 
-    fn anti(&self, read: &Read, version: u32) -> Edge {
+    /// Whether a read is of a range or predicate and saw no row.
+    fn is_by_predicate(&self, id: usize) -> bool {
+        self.is_unshown.get(id).copied().unwrap_or(false)
+    }
+
+    /// Whether it misses only what changes that.
+    fn is_unshown(&self, id: usize) -> bool {
+        !self.sight.is_axiomatic() && self.is_by_predicate(id)
+    }
+
+    fn anti(&self, id: usize, version: u32) -> Edge {
+        let read = &self.problem.reads[id];
         Edge {
             from: Some(self.id(read.txn)),
             to: self.id(self.writer(version)),
             kind: EdgeKind::Rw,
             key: Some(KeyId(read.key)),
-            predicate: false,
+            predicate: self.is_by_predicate(id),
             reason: Reason::Missed { read: read.op, write: self.write_op(version) },
         }
     }
@@ -230,13 +261,15 @@ impl<'a> Facts<'a> {
     }
 
     /// Why a read must see a writer of its key; see [`Sight`].
-    fn must_see(&self, read: &Read, seen: Txn) -> Option<Vec<Edge>> {
+    fn must_see(&self, id: usize, seen: Txn) -> Option<Vec<Edge>> {
+        let read = &self.problem.reads[id];
         let reader = read.txn;
         let to_reader = |usable: &dyn Fn(&Fact) -> bool| self.path(seen, reader, usable);
         let is_cause = |fact: &Fact| matches!(fact.edge.kind, EdgeKind::So | EdgeKind::Wr);
         match self.sight {
             Sight::Nothing => None,
-            Sight::Asked if !self.is_strict(read) => None,
+            Sight::Asked if !self.is_strict(id) => None,
+            Sight::BeforeOwnWrite if self.is_unshown(id) => None,
             Sight::Asked => to_reader(&|_| true),
             Sight::BeforeOwnWrite => {
                 self.problem.version_by(reader, read.key).and_then(|_| to_reader(&|_| true))
@@ -296,26 +329,27 @@ impl<'a> Facts<'a> {
             for &(_, other) in self.problem.versions_of_key(read.key) {
                 let seen = self.writer(other);
                 let is_live = self.problem.standing[seen as usize] == Standing::In;
-                if seen == read.txn || seen == writer || !is_live {
+                let fits = self.is_unshown(id) && self.problem.fits(read, other);
+                if seen == read.txn || seen == writer || !is_live || fits {
                     continue;
                 }
                 let behind =
                     if source == INITIAL { Some(Vec::new()) } else { self.path(writer, seen, |_| true) };
-                let must = self.must_see(read, seen);
+                let must = self.must_see(id, seen);
                 match (must, behind) {
                     (Some(mut cycle), Some(behind)) => {
-                        cycle.push(self.anti(read, other));
+                        cycle.push(self.anti(id, other));
                         if best.as_ref().is_none_or(|best| cycle.len() < best.len()) {
                             self.show_behind(writer, seen, read.key, behind);
                             best = Some(cycle);
                         }
                     }
                     (Some(mut because), None) if !self.has(seen, writer) => {
-                        because.insert(0, self.anti(read, other));
+                        because.insert(0, self.anti(id, other));
                         self.add_ww(other, source, Reason::Otherwise { because });
                     }
-                    (None, Some(_)) if self.is_strict(read) && !self.has(read.txn, seen) => {
-                        let edge = self.anti(read, other);
+                    (None, Some(_)) if self.is_strict(id) && !self.has(read.txn, seen) => {
+                        let edge = self.anti(id, other);
                         self.facts.push(Fact { from: read.txn, to: seen, edge, op: None });
                     }
                     _ => {}
@@ -326,11 +360,18 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether the reader comes before whoever overwrites what it saw.
-    fn is_strict(&self, read: &Read) -> bool {
+    fn is_strict(&self, id: usize) -> bool {
+        let read = &self.problem.reads[id];
         match self.sight {
-            Sight::BeforeOwnWrite => self.problem.version_by(read.txn, read.key).is_some(),
+            Sight::BeforeOwnWrite => {
+                !self.is_unshown(id) && self.problem.version_by(read.txn, read.key).is_some()
+            }
             Sight::Updates => self.is_update(read.txn),
-            Sight::Asked => self.strict.get(read.txn as usize).copied().unwrap_or(false),
+            Sight::Asked => match self.strict[read.txn as usize] {
+                Strict::Nothing => false,
+                Strict::Items => !self.is_unshown(id),
+                Strict::Everything => true,
+            },
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! *What*: Adya's mixing theorem. In the graph of a mixed history write-dependencies count always, a read-dependency
 //! counts if the reader asked for read committed or more, an anti-dependency counts if the reader asked to be serializable
-//! (or, without predicates, for repeatable read). If that graph has no cycle, and no transaction above read uncommitted
+//! (or, unless it comes from a predicate, for repeatable read). If that graph has no cycle, and no transaction above read uncommitted
 //! reads what aborted or was overwritten by its writer, every transaction has the level it asked for.
 //!
 //! *How*: reads at read uncommitted are only asked to come from somebody ([`dirty`](super::dirty)); the others are
@@ -11,20 +11,18 @@
 //!
 //! *Source*: Adya 1999, §3.4 (mixed serialization graphs, definition of mixing-correct).
 
-use super::{Setting, Sight, dirty, settle};
-use crate::core;
+use super::{Asked, Setting, Sight, Strict, Strictness, decide_asked, dirty};
 use crate::levels::{Level, Rule};
-use crate::observe::{Problem, Refusal, Repeats, observe_with};
 use crate::pipeline::Decision;
-use crate::rows;
 use crate::verdict::{Options, Stats};
-use history::{History, Id};
+use history::History;
 
 /// What a transaction asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Demand {
     Nothing,
     Committed,
+    Repeatable,
     Serial,
 }
 
@@ -47,14 +45,17 @@ impl Demands {
         Ok(Self { of })
     }
 
-    /// Whose reads only have to come from somebody, by transaction of the history.
-    pub(crate) fn blind(&self) -> Vec<bool> {
-        self.of.iter().map(|&demand| demand == Demand::Nothing).collect()
-    }
-
-    /// Whose reads must see what commits before, by transaction of the problem.
-    pub(crate) fn strict(&self, problem: &Problem) -> Vec<bool> {
-        problem.txns.iter().map(|txn| self.of[txn.index()] == Demand::Serial).collect()
+    /// What that comes to.
+    pub(super) fn asked(&self, level: Level) -> Asked {
+        let strict = self.of.iter().map(|demand| match demand {
+            Demand::Nothing | Demand::Committed => Strict::Nothing,
+            Demand::Repeatable => Strict::Items,
+            Demand::Serial => Strict::Everything,
+        });
+        let strict = Strictness::By(strict.collect());
+        let level = Level { session: false, realtime: false, ..level };
+        let blind = self.of.iter().map(|&demand| demand == Demand::Nothing).collect();
+        Asked { setting: Setting { level, sight: Sight::Asked, strict }, blind }
     }
 }
 
@@ -63,7 +64,8 @@ fn demand(level: Level) -> Result<Demand, String> {
         _ if level.session || level.realtime => {}
         Rule::ReadUncommitted => return Ok(Demand::Nothing),
         Rule::ReadCommitted => return Ok(Demand::Committed),
-        Rule::RepeatableRead | Rule::Serializable => return Ok(Demand::Serial),
+        Rule::RepeatableRead => return Ok(Demand::Repeatable),
+        Rule::Serializable => return Ok(Demand::Serial),
         _ => {}
     }
     Err(format!(
@@ -79,31 +81,18 @@ pub(crate) fn decide_mixed(
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
-    if rows::has_many(history) {
-        return Decision::NotHere("operations on many keys are not decided in a mixed history".to_owned());
-    }
     let demands = match Demands::of(history, level) {
         Ok(demands) => demands,
         Err(why) => return Decision::NotHere(why),
     };
-    let blind = demands.blind();
-    if blind.contains(&true) {
+    let asked = demands.asked(level);
+    if asked.blind.contains(&true) {
         match dirty::decide(history) {
             Decision::Possible(_) => {}
             other => return other,
         }
     }
-    let mut problem = match observe_with(history, options.ryow, Repeats::EachItsOwn, &blind) {
-        Ok(problem) => problem,
-        Err(Refusal::Contradiction(contradiction)) => {
-            return Decision::Impossible(core::of_contradiction(history, &contradiction));
-        }
-        Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
-    };
-    let strict = demands.strict(&problem);
-    let setting =
-        Setting { level: Level { session: false, realtime: false, ..level }, sight: Sight::Asked, strict };
-    settle(history, &mut problem, &setting, options, stats)
+    decide_asked(history, &asked, options, stats)
 }
 
 #[cfg(test)]

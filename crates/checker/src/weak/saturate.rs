@@ -12,8 +12,7 @@
 //! sessions that write the key, a bisection each, and n × [`CHAINS_AT_ONCE`] × 4 bytes.
 //! *Source*: AWDIT (Møldrup et al., PLDI 2025), algorithms 1 to 3, in our terms.
 
-use super::Sight;
-use super::cycle;
+use super::{Sight, cycle, marked};
 use crate::constrain::Known;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use history::{History, Id, Status};
@@ -77,7 +76,12 @@ const WRITES_WALKED_MAX: usize = 64;
 
 impl<'a> Saturation<'a> {
     fn new(history: &'a History, problem: &'a Problem) -> Self {
-        Self { history, problem, obligations: Vec::new(), is_base: bases_of(problem) }
+        Self {
+            history,
+            problem,
+            obligations: Vec::new(),
+            is_base: marked(&problem.bases, problem.reads.len()),
+        }
     }
 
     fn is_live(&self, txn: Txn) -> bool {
@@ -119,13 +123,19 @@ impl<'a> Saturation<'a> {
         let large = self.large_writers();
         let mut reads: Vec<(Read, u32)> = Vec::new();
         let mut sources: Vec<(Txn, usize)> = Vec::new();
+        let mut in_turn: Vec<&Read> = Vec::new();
         for txn in 0..self.problem.len() as Txn {
             if !self.is_live(txn) {
                 continue;
             }
             reads.clear();
             sources.clear();
-            for read in self.reads_of(txn) {
+            in_turn.clear();
+            in_turn.extend(self.reads_of(txn));
+            if !in_turn.is_sorted_by_key(|read| read.op) {
+                in_turn.sort_by_key(|read| read.op);
+            }
+            for &read in &in_turn {
                 let key = read.key as usize;
                 let next = if stamp[key] == txn { first_of_key[key] } else { NONE };
                 stamp[key] = txn;
@@ -140,7 +150,10 @@ impl<'a> Saturation<'a> {
                 continue;
             }
             for &(seen, place) in &sources {
-                let from = if earlier { place + 1 } else { 0 };
+                // What one operation saw at several keys it saw at once.
+                let op = reads[place].0.op;
+                let later = || reads[place..].iter().take_while(|(read, _)| read.op == op).count();
+                let from = if earlier { place + later() } else { 0 };
                 if self.problem.versions_of(seen).len() > WRITES_WALKED_MAX {
                     for (read, _) in &reads[from.min(reads.len())..] {
                         let source = self.writer(read.source);
@@ -350,18 +363,6 @@ impl<'a> Saturation<'a> {
         }
         core
     }
-}
-
-/// Which reads are not reads, by id; empty if all are.
-pub(super) fn bases_of(problem: &Problem) -> Vec<bool> {
-    if problem.bases.is_empty() {
-        return Vec::new();
-    }
-    let mut is_base = vec![false; problem.reads.len()];
-    for &id in &problem.bases {
-        is_base[id as usize] = true;
-    }
-    is_base
 }
 
 /// Sessions as chains; a transaction of unknown outcome, which nothing follows, is a chain of its own.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! *Choices* and their literals: `order(A, B)` — A commits before B; `picks(R, V)` — the ambiguous read R saw V;
-//! `effect(T)` — the transaction T of unknown outcome took effect. An ambiguous read that nobody asked about sees the
+//! `effect(T)` — the transaction T of unknown outcome took effect; what a predicate write found ([`super::matching`]). An ambiguous read that nobody asked about sees the
 //! last version before it that has its value.
 //!
 //! *Invariant*: the edges of all assigned literals lead forward in the order, and every clause follows from
@@ -21,14 +21,14 @@
 //! turn found nothing. *Cost*: one pass over the reads a turn, a search between two places of the order a misfit.
 //! *Source*: counterexample-guided refinement (Clarke et al. 2000) with the order as the model, as in `refine`.
 
-use super::saturate::bases_of;
-use super::{Setting, Sight};
+use super::matching::Matching;
+use super::{Setting, Sight, Strict, marked};
 use crate::constrain::Known;
 use crate::core;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::schedule::{self, Scheduled};
 use crate::verdict::{Budget, Undecided};
-use history::{History, OpId};
+use history::{History, KeyId, OpId, Operation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use solver::{Counters, Graph, Lit, Node, Progress, Solver, Var};
 
@@ -67,12 +67,12 @@ pub(super) struct Search<'a> {
     pub(super) problem: &'a Problem,
     known: &'a Known,
     pub(super) sight: Sight,
-    /// The transactions that asked to be serializable, where that counts.
-    pub(super) strict: &'a [bool],
+    /// What must see all that commits before, by transaction, where that counts.
+    pub(super) strict: Vec<Strict>,
     budget: &'a Budget,
     /// The known edges, for walking them.
     pub(super) graph: Graph,
-    solver: Solver,
+    pub(super) solver: Solver,
     /// The versions of each key that are in effect, in the order.
     pub(super) lanes: Vec<Vec<u32>>,
     /// Where versions stand in their lane.
@@ -80,6 +80,8 @@ pub(super) struct Search<'a> {
     dirty: Vec<u32>,
     is_dirty: Vec<bool>,
     pub(super) is_base: Vec<bool>,
+    /// Reads that miss only what changes whether the key belongs to their range or predicate.
+    is_unshown: Vec<bool>,
     /// The session of each transaction, and whether the later ones of the session follow it.
     pub(super) session: Vec<(u32, bool)>,
     /// The operation that wrote each version; only where single operations count.
@@ -92,6 +94,7 @@ pub(super) struct Search<'a> {
     asked: FxHashSet<u32>,
     effect: FxHashMap<Txn, Var>,
     effect_of: FxHashMap<Var, Txn>,
+    pub(super) matching: Matching,
     /// The transactions that a tagged clause speaks of.
     about: Vec<Vec<Txn>>,
     // Scratch.
@@ -117,12 +120,12 @@ pub(super) enum Why {
     Known,
     /// This read of the later one sees this version of the earlier one.
     Wr(u32, u32),
-    /// Both write a key, and the order has them so.
-    Ww,
+    /// The first version is overwritten by the second, and the order has them so.
+    Ww(u32, u32),
     /// The order has them so.
     Order,
-    /// This read of the earlier one saw a version that the later one overwrote; the version.
-    Rw(u32, u32),
+    /// This read of the earlier one saw a version that the later one overwrote; the version, and what overwrote it.
+    Rw(u32, u32, u32),
 }
 
 /// One step of the argument that a read must see a writer.
@@ -155,7 +158,7 @@ impl<'a> Search<'a> {
             problem,
             known,
             sight: setting.sight,
-            strict: &setting.strict,
+            strict: setting.strict.of(problem),
             budget,
             graph,
             solver,
@@ -163,7 +166,8 @@ impl<'a> Search<'a> {
             place: vec![NONE; problem.versions.len()],
             dirty: Vec::new(),
             is_dirty: vec![false; problem.keys()],
-            is_base: bases_of(problem),
+            is_base: marked(&problem.bases, problem.reads.len()),
+            is_unshown: marked(&problem.unshown, problem.reads.len()),
             session,
             written_by: Vec::new(),
             reads_of_key: Vec::new(),
@@ -172,6 +176,7 @@ impl<'a> Search<'a> {
             asked: FxHashSet::default(),
             effect: FxHashMap::default(),
             effect_of: FxHashMap::default(),
+            matching: Matching::of(problem),
             about: Vec::new(),
             moved: Vec::new(),
             changed: Vec::new(),
@@ -199,8 +204,10 @@ impl<'a> Search<'a> {
     }
 
     fn run(&mut self) -> Searched {
-        let count = self.problem.reads.len();
-        let mut next = 0;
+        // What depends on what was found first, then every read.
+        let matches = self.problem.matches.len();
+        let count = matches + self.problem.reads.len();
+        let mut next: usize = 0;
         let mut clean = 0;
         let mut steps = 0u32;
         while clean < count {
@@ -210,10 +217,16 @@ impl<'a> Search<'a> {
             {
                 return Searched::GaveUp(why);
             }
-            if self.examine(next as u32) {
+            let is_fine = match next.checked_sub(matches) {
+                None => self.examine_match(next as u32),
+                Some(read) => self.examine(read as u32),
+            };
+            if is_fine {
                 clean += 1;
                 next = if next + 1 == count { 0 } else { next + 1 };
-                continue;
+                if clean < count || self.counts_fit() {
+                    continue;
+                }
             }
             clean = 0;
             match self.solver.propagate() {
@@ -241,11 +254,11 @@ impl<'a> Search<'a> {
     }
 
     /// Brings a key's lane into the order, anew if who is in effect has changed.
-    fn line_up(&mut self, key: u32, anew: bool) {
+    pub(super) fn line_up(&mut self, key: u32, anew: bool) {
         let mut lane = std::mem::take(&mut self.lanes[key as usize]);
         if anew {
             let versions = self.problem.versions_of_key(key).iter().map(|&(_, version)| version);
-            lane = versions.filter(|&version| self.in_effect(self.writer(version))).collect();
+            lane = versions.filter(|&version| self.counts(version)).collect();
         }
         lane.sort_by_key(|&version| self.position(self.writer(version)));
         for (place, &version) in lane.iter().enumerate() {
@@ -263,7 +276,8 @@ impl<'a> Search<'a> {
             }
             for version in self.problem.version_ids(node) {
                 let key = self.problem.versions[version as usize].key;
-                if !self.is_dirty[key as usize] && self.is_displaced(key, version) {
+                let is_noted = self.is_dirty[key as usize] || !self.counts(version);
+                if !is_noted && self.is_displaced(key, version) {
                     self.is_dirty[key as usize] = true;
                     self.dirty.push(key);
                 }
@@ -281,6 +295,9 @@ impl<'a> Search<'a> {
                 for version in self.problem.version_ids(txn) {
                     self.line_up(self.problem.versions[version as usize].key, true);
                 }
+            }
+            if let Some(key) = self.matching.key_of(self.problem, var) {
+                self.line_up(key, true);
             }
         }
         self.changed = changed;
@@ -305,6 +322,35 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Whether a version is there as things stand.
+    pub(super) fn counts(&self, version: u32) -> bool {
+        self.in_effect(self.writer(version)) && self.is_true(self.problem.alternative_of_version(version))
+    }
+
+    /// Whether a read happened as things stand, and is one.
+    pub(super) fn is_read(&self, id: u32) -> bool {
+        !self.is_base.get(id as usize).copied().unwrap_or(false)
+            && self.is_true(self.problem.alternative_of_read(id))
+    }
+
+    /// The version of a key that a transaction wrote, as things stand.
+    pub(super) fn version_now(&self, txn: Txn, key: u32) -> Option<u32> {
+        let of_key = |&version: &u32| self.problem.versions[version as usize].key == key;
+        self.problem.version_ids(txn).filter(of_key).find(|&version| self.counts(version))
+    }
+
+    /// A version that a transaction wrote, if it wrote any; one that is certain rather than one that depends.
+    pub(super) fn update_by(&self, txn: Txn) -> Option<u32> {
+        let certain = |&version: &u32| self.problem.alternative_of_version(version) == NONE;
+        let mut versions = self.problem.version_ids(txn);
+        versions.clone().find(certain).or_else(|| versions.find(|&version| self.counts(version)))
+    }
+
+    /// Whether a read misses only what changes whether its key belongs to its range or predicate.
+    pub(super) fn is_unshown(&self, id: u32) -> bool {
+        !self.sight.is_axiomatic() && self.is_unshown.get(id as usize).copied().unwrap_or(false)
+    }
+
     /// What a read sees at the moment.
     pub(super) fn source(&self, id: u32) -> Option<u32> {
         let read = &self.problem.reads[id as usize];
@@ -320,14 +366,23 @@ impl<'a> Search<'a> {
             }
         }
         let lane = &self.lanes[read.key as usize];
-        let value = self.problem.value_of(read);
         let before = self.position(read.txn);
         let count = lane.partition_point(|&version| self.position(self.writer(version)) < before);
-        let fits = |version: u32, seen| seen == value && !(asked && self.picked(id, version) == Some(false));
-        let last = lane[..count].iter().rev().copied();
-        last.into_iter()
-            .find(|&version| fits(version, self.problem.versions[version as usize].value))
-            .or_else(|| fits(INITIAL, self.problem.initial[read.key as usize]).then_some(INITIAL))
+        let fits = |version: u32| {
+            self.problem.fits(read, version) && !(asked && self.picked(id, version) == Some(false))
+        };
+        let Some(last) = lane[..count].iter().rposition(|&version| fits(version)) else {
+            return fits(INITIAL).then_some(INITIAL);
+        };
+        if !self.is_unshown(id) {
+            return Some(lane[last]);
+        }
+        // Of several versions that it can have seen in a row the first asks for least.
+        let first = lane[..last].iter().rposition(|&version| !fits(version)).map_or(0, |place| place + 1);
+        if first == 0 && fits(INITIAL) {
+            return Some(INITIAL);
+        }
+        Some(lane[first])
     }
 
     fn picked(&self, id: u32, version: u32) -> Option<bool> {
@@ -339,16 +394,19 @@ impl<'a> Search<'a> {
     /// Whether a read is as it must be; if not, a clause and perhaps a decision make the difference.
     fn examine(&mut self, id: u32) -> bool {
         let read = self.problem.reads[id as usize];
-        if !self.in_effect(read.txn) {
+        if !self.in_effect(read.txn) || !self.is_true(self.problem.alternative_of_read(id)) {
             return true;
         }
         let Some(source) = self.source(id) else {
             self.ask(id, &read);
             return false;
         };
-        let from = if source == INITIAL { 0 } else { self.place[source as usize] as usize + 1 };
+        let mut from = if source == INITIAL { 0 } else { self.place[source as usize] as usize + 1 };
         let before = self.position(read.txn);
         let lane = &self.lanes[read.key as usize];
+        if self.is_unshown(id) {
+            from += lane[from..].iter().take_while(|&&version| self.problem.fits(&read, version)).count();
+        }
         match lane.get(from) {
             Some(&next) if self.position(self.writer(next)) < before => {}
             _ => return true,
@@ -361,6 +419,8 @@ impl<'a> Search<'a> {
     /// A step is wrong, or what must be seen commits before the source.
     fn accuse(&mut self, id: u32, read: &Read, source: u32, steps: &[Step]) {
         let seen = steps[0].from;
+        // Clauses that are added on the way may take choices back: what the argument rests on is noted first.
+        let premises = self.premises(id, read, steps);
         let mut about: Vec<Txn> = steps.iter().flat_map(|step| [step.from, step.to]).collect();
         about.push(read.txn);
         let mut lits = Vec::with_capacity(steps.len() + 2);
@@ -370,6 +430,9 @@ impl<'a> Search<'a> {
         }
         let pick = self.pick_lit(id, source);
         lits.extend(pick.map(|pick| !pick));
+        for alternative in premises {
+            lits.extend(self.unless_true(alternative));
+        }
         if source != INITIAL {
             let writer = self.writer(source);
             about.push(writer);
@@ -390,14 +453,47 @@ impl<'a> Search<'a> {
         self.suppose(lits, wish, about);
     }
 
+    /// The alternatives that an argument rests on, beside those of its steps.
+    fn premises(&self, id: u32, read: &Read, steps: &[Step]) -> Vec<u32> {
+        if self.problem.matches.is_empty() {
+            return Vec::new();
+        }
+        let mut versions: Vec<u32> = self.version_now(steps[0].from, read.key).into_iter().collect();
+        match self.sight {
+            Sight::BeforeOwnWrite => versions.extend(self.version_now(read.txn, read.key)),
+            Sight::Updates => {
+                let txns = steps.iter().flat_map(|step| [step.from, step.to]);
+                versions.extend(txns.filter_map(|txn| self.update_by(txn)));
+            }
+            _ => {}
+        }
+        let mut all: Vec<u32> =
+            versions.into_iter().map(|version| self.problem.alternative_of_version(version)).collect();
+        all.push(self.problem.alternative_of_read(id));
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Adds the literals that would undo a step; returns the best of them.
     fn undo(&mut self, step: &Step, lits: &mut Vec<Lit>, about: &mut Vec<Txn>) -> Option<Lit> {
         let first = lits.len();
         match step.why {
             Why::Known => {}
-            Why::Wr(read, version) => lits.extend(self.pick_lit(read, version).map(|pick| !pick)),
-            Why::Ww | Why::Order => lits.push(self.order(step.to, step.from)),
-            Why::Rw(read, version) => {
+            Why::Wr(read, version) => {
+                lits.extend(self.unless_true(self.problem.alternative_of_read(read)));
+                lits.extend(self.pick_lit(read, version).map(|pick| !pick));
+            }
+            Why::Ww(one, other) => {
+                for version in [one, other] {
+                    lits.extend(self.unless_true(self.problem.alternative_of_version(version)));
+                }
+                lits.push(self.order(step.to, step.from));
+            }
+            Why::Order => lits.push(self.order(step.to, step.from)),
+            Why::Rw(read, version, later) => {
+                lits.extend(self.unless_true(self.problem.alternative_of_read(read)));
+                lits.extend(self.unless_true(self.problem.alternative_of_version(later)));
                 lits.extend(self.pick_lit(read, version).map(|pick| !pick));
                 if version != INITIAL {
                     let writer = self.writer(version);
@@ -445,8 +541,12 @@ impl<'a> Search<'a> {
             if let Some(not_effective) = self.unless_effective(writer) {
                 self.add_clause(&[var.negative(), !not_effective], vec![read.txn, writer]);
             }
+            if let Some(not_there) = self.unless_true(self.problem.alternative_of_version(version)) {
+                self.add_clause(&[var.negative(), !not_there], vec![read.txn, writer]);
+            }
         }
         lits.extend(self.unless_effective(read.txn));
+        lits.extend(self.unless_true(self.problem.alternative_of_read(id)));
         self.add_clause(&lits, about);
     }
 
@@ -462,7 +562,7 @@ impl<'a> Search<'a> {
 
     // ---- clauses and literals ----
 
-    fn add_clause(&mut self, lits: &[Lit], about: Vec<Txn>) {
+    pub(super) fn add_clause(&mut self, lits: &[Lit], about: Vec<Txn>) {
         let tag = self.about.len() as u32;
         self.about.push(about);
         self.solver.add_clause(lits, tag);
@@ -482,7 +582,7 @@ impl<'a> Search<'a> {
     }
 
     /// Supposes a literal, unless conclusions are waiting to be drawn: then the read is examined again.
-    fn decide(&mut self, lit: Lit) {
+    pub(super) fn decide(&mut self, lit: Lit) {
         if self.solver.is_settled() && self.solver.value(lit).is_none() {
             self.solver.decide(lit);
         }
@@ -497,7 +597,7 @@ impl<'a> Search<'a> {
     }
 
     /// The literal that a transaction did not take effect; none if it certainly did.
-    fn unless_effective(&mut self, txn: Txn) -> Option<Lit> {
+    pub(super) fn unless_effective(&mut self, txn: Txn) -> Option<Lit> {
         if self.problem.standing[txn as usize] == Standing::In {
             return None;
         }
@@ -541,13 +641,25 @@ fn written_by(history: &History, problem: &Problem) -> Vec<OpId> {
     let mut ops = vec![OpId(NONE); problem.versions.len()];
     for (txn, &id) in problem.txns.iter().enumerate() {
         for (op, operation) in history.transaction(id).ops() {
-            let is_read = matches!(operation, history::Operation::Read { .. });
-            if let Some(key) = operation.key().filter(|_| !is_read)
-                && let Some(version) = problem.version_by(txn as Txn, key.0)
-            {
-                ops[version as usize] = op;
+            let mut note = |key: KeyId| {
+                if let Some(version) = problem.version_by(txn as Txn, key.0) {
+                    ops[version as usize] = op;
+                }
+            };
+            match operation {
+                Operation::Write { key, .. } | Operation::Delete { key } | Operation::Append { key, .. } => {
+                    note(key);
+                }
+                Operation::Update { keys: Some(keys), .. }
+                | Operation::DeleteWhere { keys: Some(keys), .. } => {
+                    keys.iter().for_each(|&key| note(key));
+                }
+                _ => {}
             }
         }
+    }
+    for &(version, op) in &problem.written_late {
+        ops[version as usize] = op;
     }
     ops
 }

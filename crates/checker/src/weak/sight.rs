@@ -8,8 +8,8 @@
 //!
 //! *Cost*: the edges between two places of the order.
 
-use super::Sight;
 use super::search::{Search, Step, Why};
+use super::{Sight, Strict};
 use crate::observe::{INITIAL, NONE, Read, Standing, Txn};
 use solver::Node;
 use std::collections::VecDeque;
@@ -24,9 +24,17 @@ impl Search<'_> {
         }
         match self.sight {
             Sight::Nothing => None,
-            Sight::Asked => self.strict[read.txn as usize].then(|| self.first_by_order(read, from)),
+            Sight::Asked => {
+                let asks = match self.strict[read.txn as usize] {
+                    Strict::Nothing => false,
+                    Strict::Items => !self.is_unshown(id),
+                    Strict::Everything => true,
+                };
+                asks.then(|| self.first_by_order(read, from))
+            }
+            Sight::BeforeOwnWrite if self.is_unshown(id) => None,
             Sight::BeforeOwnWrite => {
-                self.problem.version_by(read.txn, read.key).map(|_| self.first_by_order(read, from))
+                self.version_now(read.txn, read.key).map(|_| self.first_by_order(read, from))
             }
             Sight::Updates if self.is_update(read.txn) => Some(self.first_by_order(read, from)),
             Sight::EarlierReads => self.seen_directly(read, from, |it| it.op < read.op),
@@ -34,21 +42,17 @@ impl Search<'_> {
             Sight::Prefix => self.within_prefix(read, from),
             Sight::EarlierOperations => {
                 let starts = self.earlier_operations(read);
-                self.walk_back(read, from, starts)
+                self.walk_back(id, read, from, starts)
             }
             Sight::Dependencies | Sight::Causes | Sight::Updates => {
                 let starts = self.steps_into(read.txn);
-                self.walk_back(read, from, starts)
+                self.walk_back(id, read, from, starts)
             }
         }
     }
 
     fn is_update(&self, txn: Txn) -> bool {
-        !self.problem.versions_of(txn).is_empty()
-    }
-
-    fn is_base(&self, id: usize) -> bool {
-        self.is_base.get(id).copied().unwrap_or(false)
+        self.update_by(txn).is_some()
     }
 
     /// The first missed writer, because it comes before the reader in the order.
@@ -59,9 +63,8 @@ impl Search<'_> {
 
     /// Whether a writer of the read's key is missed: behind the source, before the reader.
     fn is_missed(&self, read: &Read, from: usize, writer: Txn) -> bool {
-        let Some(version) = self.problem.version_by(writer, read.key) else { return false };
+        let Some(version) = self.version_now(writer, read.key) else { return false };
         writer != read.txn
-            && self.in_effect(writer)
             && self.place[version as usize] as usize >= from
             && self.position(writer) < self.position(read.txn)
     }
@@ -69,7 +72,7 @@ impl Search<'_> {
     /// A missed writer that another read of the transaction saw.
     fn seen_directly(&self, read: &Read, from: usize, counts: impl Fn(&Read) -> bool) -> Option<Vec<Step>> {
         for id in self.problem.read_ids(read.txn) {
-            if self.is_base(id) || !counts(&self.problem.reads[id]) {
+            if !self.is_read(id as u32) || !counts(&self.problem.reads[id]) {
                 continue;
             }
             let Some(source) = self.source(id as u32).filter(|&source| source != INITIAL) else { continue };
@@ -96,14 +99,26 @@ impl Search<'_> {
         lane.map(|&version| self.writer(version)).take_while(move |&txn| self.position(txn) < before)
     }
 
+    /// As [`Self::missed`]; of a range or predicate that saw no row only those that would have changed that.
+    fn changes_missed(&self, id: u32, read: &Read, from: usize) -> impl Iterator<Item = Txn> + '_ {
+        let read = *read;
+        let before = self.position(read.txn);
+        let is_unshown = self.is_unshown(id);
+        let lane = self.lanes[read.key as usize][from..].iter();
+        lane.take_while(move |&&version| self.position(self.writer(version)) < before)
+            .filter(move |&&version| !(is_unshown && self.problem.fits(&read, version)))
+            .map(|&version| self.writer(version))
+    }
+
     /// A missed writer that is in the prefix which the transaction sees.
     fn within_prefix(&self, read: &Read, from: usize) -> Option<Vec<Step>> {
         let previous = self.problem.previous[read.txn as usize];
         let session = (previous != NONE).then_some((previous, Why::Known));
-        let sources = self.problem.read_ids(read.txn).filter(|&id| !self.is_base(id)).filter_map(|id| {
-            let source = self.source(id as u32).filter(|&source| source != INITIAL)?;
-            Some((self.writer(source), Why::Wr(id as u32, source)))
-        });
+        let sources =
+            self.problem.read_ids(read.txn).filter(|&id| self.is_read(id as u32)).filter_map(|id| {
+                let source = self.source(id as u32).filter(|&source| source != INITIAL)?;
+                Some((self.writer(source), Why::Wr(id as u32, source)))
+            });
         let (last, why) = session.into_iter().chain(sources).max_by_key(|&(txn, _)| self.position(txn))?;
         let first = self.missed(read, from).next()?;
         if self.position(first) > self.position(last) {
@@ -122,7 +137,7 @@ impl Search<'_> {
     fn earlier_operations(&self, read: &Read) -> Vec<(Node, Why)> {
         let mut starts = Vec::new();
         for id in self.problem.read_ids(read.txn) {
-            if self.is_base(id) || self.problem.reads[id].op >= read.op {
+            if !self.is_read(id as u32) || self.problem.reads[id].op >= read.op {
                 continue;
             }
             if let Some(source) = self.source(id as u32).filter(|&source| source != INITIAL) {
@@ -131,17 +146,20 @@ impl Search<'_> {
         }
         for version in self.problem.version_ids(read.txn) {
             if self.written_by[version as usize] < read.op {
-                starts.extend(self.overwritten(version).map(|txn| (txn, Why::Ww)));
+                starts.extend(self.overwritten(version));
             }
         }
         starts
     }
 
-    /// The writer of the version right before one.
-    fn overwritten(&self, version: u32) -> Option<Txn> {
+    /// The writer of the version right before one, which is there.
+    fn overwritten(&self, version: u32) -> Option<(Txn, Why)> {
+        if !self.counts(version) {
+            return None;
+        }
         let place = self.place[version as usize].checked_sub(1)?;
         let lane = &self.lanes[self.problem.versions[version as usize].key as usize];
-        lane.get(place as usize).map(|&before| self.writer(before))
+        lane.get(place as usize).map(|&before| (self.writer(before), Why::Ww(before, version)))
     }
 
     /// The level's relation, backwards.
@@ -160,9 +178,7 @@ impl Search<'_> {
                 if is_txn {
                     self.add_sources(txn, true, &mut steps);
                     let versions = self.problem.version_ids(txn);
-                    steps.extend(
-                        versions.filter_map(|version| self.overwritten(version)).map(|it| (it, Why::Ww)),
-                    );
+                    steps.extend(versions.filter_map(|version| self.overwritten(version)));
                 }
                 if self.sight == Sight::Updates && is_txn {
                     self.add_anti_dependencies(txn, &mut steps);
@@ -178,7 +194,7 @@ impl Search<'_> {
         let is_in = self.problem.standing[txn as usize] == Standing::In;
         for id in self.problem.read_ids(txn) {
             let is_known = is_in && self.problem.reads[id].is_known();
-            if self.is_base(id) || open && is_known {
+            if !self.is_read(id as u32) || open && is_known {
                 continue;
             }
             if let Some(source) = self.source(id as u32).filter(|&source| source != INITIAL) {
@@ -190,26 +206,47 @@ impl Search<'_> {
 
     /// Transactions that write and read the version right before one of this transaction's.
     fn add_anti_dependencies(&self, txn: Txn, steps: &mut Vec<(Node, Why)>) {
-        for version in self.problem.version_ids(txn) {
+        for version in self.problem.version_ids(txn).filter(|&version| self.counts(version)) {
             let key = self.problem.versions[version as usize].key as usize;
             let place = self.place[version as usize];
             let before = place.checked_sub(1).map_or(INITIAL, |before| self.lanes[key][before as usize]);
             for &id in &self.reads_of_key[key] {
-                let reader = self.problem.reads[id as usize].txn;
-                let reads = reader != txn && self.is_update(reader) && self.in_effect(reader);
-                if reads && self.source(id) == Some(before) {
-                    steps.push((reader, Why::Rw(id, before)));
+                let read = &self.problem.reads[id as usize];
+                let reads = read.txn != txn
+                    && self.is_read(id)
+                    && self.in_effect(read.txn)
+                    && self.is_update(read.txn);
+                let Some(source) = self.source(id).filter(|_| reads) else { continue };
+                let is_next = match self.is_unshown(id) {
+                    // The first version behind its source that it cannot have seen.
+                    true => {
+                        let fits = |version: u32| self.problem.fits(read, version);
+                        let from = if source == INITIAL { 0 } else { self.place[source as usize] + 1 };
+                        from <= place
+                            && !fits(version)
+                            && self.lanes[key][from as usize..place as usize].iter().all(|&it| fits(it))
+                    }
+                    false => source == before,
+                };
+                if is_next {
+                    steps.push((read.txn, Why::Rw(id, source, version)));
                 }
             }
         }
     }
 
     /// Walks backwards from the reader until it meets a missed writer.
-    fn walk_back(&mut self, read: &Read, from: usize, starts: Vec<(Node, Why)>) -> Option<Vec<Step>> {
+    fn walk_back(
+        &mut self,
+        id: u32,
+        read: &Read,
+        from: usize,
+        starts: Vec<(Node, Why)>,
+    ) -> Option<Vec<Step>> {
         self.walk.epoch += 1;
         let epoch = self.walk.epoch;
         let mut floor = u32::MAX;
-        let missed: Vec<Txn> = self.missed(read, from).collect();
+        let missed: Vec<Txn> = self.changes_missed(id, read, from).collect();
         for txn in missed {
             self.walk.target[txn as usize] = epoch;
             floor = floor.min(self.position(txn));
