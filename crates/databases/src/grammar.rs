@@ -136,7 +136,7 @@ pub(crate) const MARIADB: Grammar = Grammar {
     cast_integer: "SIGNED",
     cast_real: "DOUBLE",
     cast_text: "CHAR",
-    table_options: "ENGINE=InnoDB",
+    table_options: "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4",
     upsert: upsert_words(dialect::MARIADB.upsert),
     for_share: dialect::MARIADB.for_share,
     for_update: dialect::MARIADB.for_update,

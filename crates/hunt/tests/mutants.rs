@@ -24,6 +24,8 @@ enum Break {
     LostMatch,
     /// A return to a savepoint undoes nothing.
     SavepointIgnored,
+    /// A transaction never sees what it wrote, except right after writing it: only the level tells.
+    OwnWritesUnseen,
 }
 
 struct Mutant {
@@ -94,6 +96,9 @@ impl Console for Broken {
         match self.what {
             Break::UpdateMissesARow if sql.starts_with("UPDATE ") => return self.update_misses_a_row(sql),
             Break::StaleRead if is_own && self.wrote => return self.outside.send(sql),
+            Break::OwnWritesUnseen if is_query && self.wrote && !sql.contains("WHERE vkey =") => {
+                return self.outside.send(sql);
+            }
             Break::SavepointIgnored if sql.starts_with("ROLLBACK TO") => return Ok(Vec::new()),
             _ => {}
         }
@@ -237,6 +242,11 @@ fn a_lost_match_of_a_condition() {
 #[test]
 fn a_savepoint_that_undoes_nothing() {
     is_found(Break::SavepointIgnored, 3);
+}
+
+#[test]
+fn a_transaction_that_never_sees_its_own_writes() {
+    is_found(Break::OwnWritesUnseen, 3);
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! Hunts on real servers: what is known to be wrong is found, what is right is left alone, crashes are survived.
+//!
+//! A server that is not installed is told aloud and its tests end there; `scripts/setup` installs both.
+
+#![allow(clippy::print_stderr, reason = "a test may say that it is skipped")]
+
+use databases::{Database, Failure, Fault, MariaDb, Postgres};
+use hunt::{
+    CampaignOptions, Examination, Settings, Stage, Summary, Weights, campaign, examine, levels, script,
+};
+use std::time::Duration;
+use workload::Random;
+
+fn unless_missing<D>(started: Result<D, Failure>) -> Option<D> {
+    match started {
+        Ok(database) => Some(database),
+        Err(failure) if failure.to_string().contains("server is installed") => {
+            eprintln!("SKIPPED: {failure} (scripts/setup installs it)");
+            None
+        }
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+/// All supported levels, or the one at a place of the database's own list.
+fn options(database: &dyn Database, level: Option<usize>, cases: u64) -> CampaignOptions {
+    let scripted = database.scripted().expect("it speaks SQL");
+    let levels = match level {
+        Some(place) => vec![database.isolations()[place]],
+        None => levels(scripted, database.isolations()),
+    };
+    CampaignOptions {
+        settings: Settings::default(),
+        examination: Examination::default(),
+        levels,
+        seed: 7,
+        cases: Some(cases),
+        time: None,
+        reduction: Duration::from_secs(30),
+        writes_see_snapshot: false,
+        findings_max: Some(1),
+    }
+}
+
+fn hunt(database: &dyn Database, options: &CampaignOptions) -> Summary {
+    let scripted = database.scripted().expect("it speaks SQL");
+    campaign(scripted, options, &mut || Ok(None), &mut |_| true).expect("it runs")
+}
+
+const REPEATABLE_READ: usize = 2;
+
+/// MDEV-26642: a row that is set to the value it already has stays invisible to who set it.
+#[test]
+fn mariadb_hides_a_transactions_own_write() {
+    let Some(mariadb) = unless_missing(MariaDb::temporary(None, &[])) else { return };
+    let mut options = options(&mariadb, Some(REPEATABLE_READ), 1500);
+    let mut weights = Weights::default();
+    assert!(weights.set("equal-update", 40));
+    options.settings.weights = weights;
+    let summary = hunt(&mariadb, &options);
+    let [group] = summary.groups.as_slice() else { panic!("not found in {} cases", summary.cases) };
+    assert!(group.signature.contains("update+equal"), "{}", group.signature);
+    assert!(group.discovery.examined.case.statements().count() <= 4, "{}", group.discovery.script);
+    let parsed = script::parse(&group.discovery.script).expect("what was written can be read");
+    let replay = |database: &MariaDb, place: usize| {
+        let scripted = database.scripted().expect("it speaks SQL");
+        let mut stage = Stage::open(scripted, database.isolations()[place]).expect("it opens");
+        examine(&mut stage, &parsed.case, &Examination::default(), &mut Random::new(0)).expect("it runs")
+    };
+    assert!(replay(&mariadb, REPEATABLE_READ).finding.is_some(), "the file shows it again");
+    assert_eq!(replay(&mariadb, REPEATABLE_READ + 1).finding, None, "serializable is not blamed");
+}
+
+/// Figure 1 of the paper: held to the snapshot of their transactions, writes look at newer rows.
+#[test]
+fn mariadbs_writes_leave_the_snapshot() {
+    let Some(mariadb) = unless_missing(MariaDb::temporary(None, &[])) else { return };
+    let mut options = options(&mariadb, Some(REPEATABLE_READ), 1500);
+    options.writes_see_snapshot = true;
+    let mut weights = Weights::default();
+    assert!(weights.set("equal-update", 0));
+    options.settings.weights = weights;
+    let summary = hunt(&mariadb, &options);
+    assert_eq!(summary.groups.len(), 1, "not found in {} cases", summary.cases);
+}
+
+#[test]
+fn nothing_is_wrong_with_postgres() {
+    let Some(postgres) = unless_missing(Postgres::temporary(None, &[])) else { return };
+    let summary = hunt(&postgres, &options(&postgres, None, 60));
+    let found: Vec<&str> = summary.groups.iter().map(|group| group.discovery.script.as_str()).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(summary.tally.refused * 10 <= summary.tally.statements, "{:?}", summary.refusals);
+    assert!(summary.tally.blocked > 0, "statements waited, and were recognised: {:?}", summary.tally);
+}
+
+#[test]
+fn a_crash_is_a_finding_and_the_hunt_goes_on() {
+    let Some(postgres) = unless_missing(Postgres::temporary(None, &[])) else { return };
+    let mut options = options(&postgres, Some(0), 12);
+    options.findings_max = None;
+    let scripted = postgres.scripted().expect("it speaks SQL");
+    let mut revive = || {
+        let log = postgres.log_end();
+        assert!(postgres.inflict(Fault::RestartServer)?, "the server is ours");
+        Ok(log)
+    };
+    let mut watch = |summary: &Summary| {
+        if summary.cases == 4 {
+            postgres.inflict(Fault::KillServer).expect("the server is ours");
+        }
+        true
+    };
+    let summary = campaign(scripted, &options, &mut revive, &mut watch).expect("it goes on");
+    assert_eq!(summary.cases, 12);
+    assert!(summary.revived >= 1);
+    let [group] = summary.groups.as_slice() else { panic!("{:?}", summary.groups) };
+    assert!(group.signature.starts_with("crash"), "{}", group.signature);
+    assert!(group.discovery.log.is_some(), "the log is kept");
+}
