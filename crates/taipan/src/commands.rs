@@ -12,6 +12,7 @@ mod matrix;
 mod run;
 mod smt;
 mod stats;
+mod watch;
 
 use crate::console::{Console, Outcome};
 use crate::flags::Command;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
         Command::Generate(flags) => generate::run(&flags, console),
         Command::Hunt(flags) => hunt::run(&flags, console),
         Command::Matrix(flags) => matrix::run(&flags, console),
+        Command::Watch(flags) => watch::run(&flags, console),
         Command::Levels(flags) => levels::run(&flags, console),
     }
 }

@@ -2,9 +2,11 @@
 
 mod databases;
 mod hunting;
+mod watch;
 
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
 pub(crate) use hunting::{HuntFlags, HuntOutput, WritesSee};
+pub(crate) use watch::WatchFlags;
 
 use checker::{Level, Passes, Strategy};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -44,6 +46,7 @@ pub(crate) enum Command {
     Run(Box<RunFlags>),
     Matrix(MatrixFlags),
     Hunt(Box<HuntFlags>),
+    Watch(Box<WatchFlags>),
     Convert(ConvertFlags),
     Stats(StatsFlags),
     Generate(GenerateFlags),

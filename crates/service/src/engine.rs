@@ -1,0 +1,302 @@
+//! The checker with its memory on disk: a function of batches and moments.
+//!
+//! **Steps** for batches that have arrived ([`Engine::take`]):
+//! 1. all of them into the journal, which is then on disk;
+//! 2. each to the checker, and whoever waits for it hears of it;
+//! 3. the watermark, from the stream itself or from the pace of arrivals: into the journal, then to the checker;
+//! 4. what is certain now goes out, once: findings are numbered, and the ledger knows up to where they were told.
+//!
+//! **Invariant.** The checker's state is a function of the checkpoint and the journal. So a restart comes to the
+//! same state, finds the same findings with the same numbers, and tells those that the ledger does not hold.
+
+use crate::intake::{Batch, Place};
+use crate::journal::{self, Journal, Record};
+use crate::lines::parse;
+use crate::outlet::finding_line;
+use crate::pace::{Pace, Pacer, Reached};
+use crate::spill::Spill;
+use crate::store::{Head, Ledger, Store, last_lines};
+use checker::timestamped::online::{Found, Online, Settings};
+use history::Timestamp;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// How an engine works.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// What is checked.
+    pub settings: Settings,
+    /// When verdicts become final.
+    pub pace: Pace,
+    /// The state folder; without one nothing outlives the process.
+    pub state: Option<PathBuf>,
+    /// Where versions go that do not fit into memory, if there is no state folder.
+    pub spill: Option<PathBuf>,
+    /// A checkpoint is due when the journal is longer.
+    pub journal_max: u64,
+}
+
+/// What one step brought.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// What is certain since the last step, in order.
+    pub findings: Vec<Found>,
+    /// The same as lines of JSON.
+    pub lines: Vec<String>,
+    /// Lines that could not be understood, a sentence each.
+    pub refused: Vec<String>,
+}
+
+/// The checker, its journal and its checkpoints.
+pub struct Engine {
+    online: Online,
+    pacer: Pacer,
+    options: EngineOptions,
+    durable: Option<Durable>,
+    spill: Option<Spill>,
+    places: Vec<Place>,
+    /// How often the watermark had to hurry because memory was short.
+    hurried: u64,
+    violations: u64,
+}
+
+struct Durable {
+    store: Store,
+    journal: Journal,
+    ledger: Ledger,
+}
+
+impl Engine {
+    /// Opens the state folder, if there is one, and comes to where the last process was. Also gives what that one
+    /// found and had no time to tell.
+    pub fn open(options: EngineOptions) -> io::Result<(Self, Told)> {
+        match options.state.clone() {
+            None => Ok((Self::without_state(options)?, Told::default())),
+            Some(folder) => Self::with_state(options, &folder),
+        }
+    }
+
+    fn fresh(settings: &Settings) -> io::Result<Online> {
+        Online::new(settings.clone())
+            .map_err(|refusal| io::Error::new(io::ErrorKind::InvalidInput, refusal.to_string()))
+    }
+
+    fn without_state(options: EngineOptions) -> io::Result<Self> {
+        let online = Self::fresh(&options.settings)?;
+        let spill = options.spill.as_deref().map(|folder| Spill::create(folder, false)).transpose()?;
+        Ok(Self::new(online, spill, None, Vec::new(), options))
+    }
+
+    fn new(
+        online: Online,
+        spill: Option<Spill>,
+        durable: Option<Durable>,
+        places: Vec<Place>,
+        options: EngineOptions,
+    ) -> Self {
+        let online = match spill.clone() {
+            Some(spill) => online.with_cold(Box::new(spill)),
+            None => online,
+        };
+        let pacer = Pacer::new(options.pace);
+        Self { online, pacer, options, durable, spill, places, hurried: 0, violations: 0 }
+    }
+
+    fn with_state(options: EngineOptions, folder: &Path) -> io::Result<(Self, Told)> {
+        let store = Store::open(folder)?;
+        let (head, online) = match store.load()? {
+            None => (Head::default(), Self::fresh(&options.settings)?),
+            Some((head, mut input)) => {
+                let online = Online::restore(options.settings.clone(), &mut input)
+                    .map_err(|damaged| io::Error::new(io::ErrorKind::InvalidData, damaged.to_string()))?;
+                (head, online)
+            }
+        };
+        let spill = Spill::open(&store.spill(), &head.spill, true)?;
+        let ledger = Ledger::open(&store.findings())?;
+        let mut engine = Self::new(online, Some(spill), None, head.places(), options);
+        let mut told = Told::default();
+        let whole = journal::read(&store.journal(), |record| engine.replay(record, &mut told))?;
+        let already_told = ledger.count;
+        told.findings.retain(|found| found.number >= already_told);
+        told.lines = told.findings.iter().map(finding_line).collect();
+        let journal = Journal::open(&store.journal(), whole)?;
+        engine.durable = Some(Durable { store, journal, ledger });
+        engine.write_down(&told.lines)?;
+        engine.violations = engine.count_violations();
+        engine.pacer.arrived(0, engine.online.newest(), Instant::now());
+        Ok((engine, told))
+    }
+
+    fn replay(&mut self, record: Record, told: &mut Told) -> io::Result<()> {
+        match record {
+            Record::Batch { place, bytes } => {
+                let parsed = parse(&bytes);
+                self.online.receive(&parsed.history)?;
+                self.take_place(place);
+                if let Some((watermark, horizon)) = parsed.told {
+                    self.online.advance(watermark, horizon)?;
+                }
+            }
+            Record::Advance(watermark, horizon) => self.online.advance(watermark, horizon)?,
+        }
+        told.findings.extend(self.online.findings());
+        Ok(())
+    }
+
+    fn take_place(&mut self, place: Option<Place>) {
+        let Some(place) = place else { return };
+        match self.places.iter_mut().find(|other| other.source == place.source) {
+            Some(other) => *other = place,
+            None => self.places.push(place),
+        }
+    }
+
+    /// Up to where a source's entries are in the journal.
+    pub fn place(&self, source: &str) -> Option<(u64, u64)> {
+        self.places.iter().find(|place| place.source == source).map(|place| place.at)
+    }
+
+    /// Takes what has arrived.
+    pub fn take(&mut self, batches: Vec<Batch>, now: Instant) -> io::Result<Told> {
+        let mut told = Told::default();
+        // 1.
+        if let Some(durable) = &mut self.durable {
+            for batch in &batches {
+                durable.journal.add_batch(batch.place.as_ref(), &batch.bytes)?;
+            }
+            durable.journal.sync()?;
+        }
+        for batch in batches {
+            // 2.
+            self.online.receive(&batch.parsed.history)?;
+            self.take_place(batch.place);
+            let count = batch.parsed.history.len() as u64;
+            self.pacer.arrived(count, self.online.newest(), now);
+            told.refused.extend(batch.parsed.refused);
+            if let Some(waiting) = batch.waiting {
+                waiting.done();
+            }
+            // 3. What the stream itself says is in the journal with the batch.
+            if let Some((watermark, horizon)) = batch.parsed.told {
+                self.online.advance(watermark, horizon)?;
+            }
+        }
+        self.pass(now, &mut told)?;
+        Ok(told)
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Instant) -> io::Result<Told> {
+        let mut told = Told::default();
+        self.pass(now, &mut told)?;
+        Ok(told)
+    }
+
+    fn pass(&mut self, now: Instant, told: &mut Told) -> io::Result<()> {
+        if let Some((watermark, horizon)) = self.pacer.reached(now) {
+            self.advance(watermark, horizon)?;
+        }
+        while let Some((watermark, horizon)) = self.memory_is_short() {
+            self.hurried += 1;
+            self.advance(watermark, horizon)?;
+        }
+        self.collect(told)
+    }
+
+    /// What is open does not fit into memory: an earlier watermark makes room.
+    fn memory_is_short(&mut self) -> Option<Reached> {
+        let max = self.options.settings.memory_max?;
+        (self.online.size().bytes > max).then(|| self.pacer.hurry()).flatten()
+    }
+
+    fn advance(&mut self, watermark: Timestamp, horizon: Option<Timestamp>) -> io::Result<()> {
+        if let Some(durable) = &mut self.durable {
+            durable.journal.add_advance(watermark, horizon)?;
+        }
+        self.online.advance(watermark, horizon)
+    }
+
+    /// 4. The journal is on disk before anything that follows from it is told.
+    fn collect(&mut self, told: &mut Told) -> io::Result<()> {
+        let findings = self.online.findings();
+        let lines: Vec<String> = findings.iter().map(finding_line).collect();
+        if let (Some(durable), false) = (&mut self.durable, lines.is_empty()) {
+            durable.journal.sync()?;
+        }
+        self.write_down(&lines)?;
+        self.violations += findings.iter().filter(|found| found.kind.is_violation()).count() as u64;
+        told.findings.extend(findings);
+        told.lines.extend(lines);
+        Ok(())
+    }
+
+    fn write_down(&mut self, lines: &[String]) -> io::Result<()> {
+        match &mut self.durable {
+            Some(durable) => durable.ledger.add(lines),
+            None => Ok(()),
+        }
+    }
+
+    /// No transaction will arrive any more: every verdict is final.
+    pub fn finish(&mut self) -> io::Result<Told> {
+        let mut told = Told::default();
+        let end = Timestamp { physical: i64::MAX, logical: u32::MAX };
+        self.advance(end, None)?;
+        self.collect(&mut told)?;
+        self.checkpoint()?;
+        Ok(told)
+    }
+
+    /// Whether the journal is long enough for a checkpoint.
+    pub fn checkpoint_is_due(&self) -> bool {
+        self.durable.as_ref().is_some_and(|durable| durable.journal.len() > self.options.journal_max)
+    }
+
+    /// Writes the whole state down, so that a restart needs no journal.
+    pub fn checkpoint(&mut self) -> io::Result<()> {
+        let (Some(durable), Some(spill)) = (&mut self.durable, &self.spill) else { return Ok(()) };
+        durable.journal.sync()?;
+        durable.ledger.sync()?;
+        let files = spill.files()?;
+        let online = &self.online;
+        durable.store.save(&Head::new(files.clone(), &self.places), |out| online.save(out))?;
+        durable.journal = Journal::open(&durable.store.journal(), 0)?;
+        spill.named(&files)
+    }
+
+    /// The checker.
+    pub fn online(&self) -> &Online {
+        &self.online
+    }
+
+    /// Violations found, by this process and those before it.
+    pub fn violations(&self) -> u64 {
+        self.violations
+    }
+
+    fn count_violations(&self) -> u64 {
+        use checker::timestamped::online::Kind;
+        let found = self.online.counters().found;
+        Kind::ALL.iter().zip(found).filter(|(kind, _)| kind.is_violation()).map(|(_, count)| count).sum()
+    }
+
+    /// How often the watermark had to hurry because memory was short.
+    pub fn hurried(&self) -> u64 {
+        self.hurried
+    }
+
+    /// Bytes of versions on disk, and of memory to find them.
+    pub fn spilled(&self) -> (u64, usize) {
+        self.spill.as_ref().map_or((0, 0), |spill| (spill.disk(), spill.memory()))
+    }
+
+    /// The last findings that were told, as lines; before this process, too.
+    pub fn last_told(&self, max: usize) -> io::Result<Vec<String>> {
+        match &self.durable {
+            Some(durable) => last_lines(&durable.store.findings(), max),
+            None => Ok(Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The online checker as a process: what arrives is written down, checked, and told.
+//!
+//! The nouns:
+//!
+//! * [`Batch`] — whole lines from one source, parsed on that source's thread, with whoever waits to hear that
+//!   they are durable.
+//! * [`Engine`] — the online checker with its journal, its checkpoints and its spill: a function of batches
+//!   and moments, without threads or clocks of its own, so that tests can stop it at any step.
+//! * [`Service`] — the threads around it: sources, the engine's own, HTTP, the way out of findings.
+//!
+//! ```text
+//!  stdin  TCP  unix  HTTP  broker        each on its own thread: read, cut into lines, parse
+//!    \     |    |     |     /
+//!     v    v    v     v    v
+//!        intake   a bounded queue; a full one makes sources wait (back-pressure)
+//!           |
+//!        engine   journal → sync → check → acknowledge → advance the watermark → findings
+//!           |
+//!   findings file, standard output, webhook, page, metrics
+//! ```
+//!
+//! **Durability.** With a state folder nothing is acknowledged before it is in the journal on disk. A restart
+//! loads the last checkpoint and replays the journal: the same batches and the same watermarks in the same
+//! order, so the same findings with the same numbers, and those that were told are not told again.
+
+mod broker;
+mod engine;
+mod http;
+mod intake;
+mod journal;
+mod lines;
+mod outlet;
+mod pace;
+mod page;
+mod run;
+mod service;
+mod sockets;
+mod spill;
+mod status;
+mod store;
+
+pub use broker::BrokerAddress;
+pub use engine::{Engine, EngineOptions, Told};
+pub use http::HttpOptions;
+pub use intake::{Acknowledge, Batch, Intake, Place};
+pub use lines::{Lines, Parsed, parse};
+pub use outlet::{Outlets, Webhook, finding_line};
+pub use pace::Pace;
+pub use service::{Ended, Options, Service, Source, Trouble};
+pub use spill::Spill;
+pub use status::{Sample, Status};

@@ -1,0 +1,288 @@
+//! Findings on their way out: lines of JSON to a stream, and to a webhook.
+//!
+//! A webhook gets batches of lines (`application/x-ndjson`) by a thread of its own, each tried again until it is
+//! taken or given up, so that a slow receiver never holds up the checker; what waits is bounded.
+
+use checker::timestamped::online::{Found, Kind, Named};
+use history::{Name, Timestamp};
+use serde::Serialize;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// One line of JSON about a finding, without the line end.
+pub fn finding_line(found: &Found) -> String {
+    let line = Line {
+        number: found.number,
+        kind: found.kind.name(),
+        violation: found.kind.is_violation(),
+        transaction: Transaction::from(&found.txn),
+        operation: found.op,
+        key: found.key.as_ref(),
+        other: found.other.as_ref().map(Transaction::from),
+        expected: found.expected.as_ref().map(ToString::to_string),
+        seen: found.seen.as_ref().map(ToString::to_string),
+        counts: found.counts,
+        missing: found.missing,
+        why: sentence(found),
+    };
+    serde_json::to_string(&line).expect("names, numbers and texts always have a JSON form")
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    number: u64,
+    kind: &'static str,
+    violation: bool,
+    transaction: Transaction<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "key_name")]
+    key: Option<&'a Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other: Option<Transaction<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counts: Option<(u64, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<(u64, u64)>,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct Transaction<'a> {
+    name: &'a str,
+    #[serde(serialize_with = "name")]
+    session: &'a Name,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    start: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    commit: Option<Timestamp>,
+}
+
+impl<'a> From<&'a Named> for Transaction<'a> {
+    fn from(named: &'a Named) -> Self {
+        Self { name: &named.name, session: &named.session, start: named.start, commit: named.commit }
+    }
+}
+
+fn name<S: serde::Serializer>(name: &&Name, out: S) -> Result<S::Ok, S::Error> {
+    match name {
+        Name::Int(number) => out.serialize_i64(*number),
+        Name::Str(text) => out.serialize_str(text),
+    }
+}
+
+fn key_name<S: serde::Serializer>(key: &Option<&Name>, out: S) -> Result<S::Ok, S::Error> {
+    match key {
+        Some(key) => name(key, out),
+        None => out.serialize_none(),
+    }
+}
+
+fn time<S: serde::Serializer>(time: &Option<Timestamp>, out: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(Timestamp { physical, logical: 0 }) => out.serialize_i64(*physical),
+        Some(Timestamp { physical, logical }) => (physical, logical).serialize(out),
+        None => out.serialize_none(),
+    }
+}
+
+fn sentence(found: &Found) -> String {
+    let own = &found.txn.name;
+    let key = found.key.as_ref().map(|key| key.to_string()).unwrap_or_default();
+    let show = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
+    let other = found.other.as_ref();
+    let other_name = other.map_or("the initial state", |other| other.name.as_str());
+    let other_commit = other.map(|other| show(other.commit)).unwrap_or_default();
+    let datum = |datum: &Option<checker::timestamped::online::Datum>| {
+        datum.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string)
+    };
+    match found.kind {
+        Kind::Late => format!(
+            "{own} arrived when everything up to its commit was final; its own results are not judged"
+        ),
+        Kind::Duplicate => format!("{own} arrived twice; the second is left out"),
+        Kind::Timeless => format!("{own} has no timestamps; it is left out"),
+        Kind::Unjudged => {
+            format!("{own} looked at {key} before the horizon; what it had to see is not known any more")
+        }
+        Kind::Lost => match found.missing {
+            Some((first, last)) if first == last => {
+                format!("number {first} of session {} never arrived", found.txn.session)
+            }
+            Some((first, last)) => {
+                format!("numbers {first} to {last} of session {} never arrived", found.txn.session)
+            }
+            None => format!("transactions of session {} never arrived", found.txn.session),
+        },
+        Kind::Broken(axiom) => match (axiom.name(), found.counts) {
+            ("timestamp-order", _) => format!(
+                "{own} started at {} and committed before that, at {}",
+                show(found.txn.start),
+                show(found.txn.commit)
+            ),
+            ("session" | "real-time", _) => format!(
+                "{own} does not see {other_name}, which came before it and committed at {other_commit}"
+            ),
+            ("noconflict", _) => format!(
+                "{own} overwrote {key} as {other_name} had left it at {other_commit}, and had started before that, at {}",
+                show(found.txn.start)
+            ),
+            ("int", _) => format!(
+                "{own} saw {key} = {}, and by its own operations had to see {}",
+                datum(&found.seen),
+                datum(&found.expected)
+            ),
+            (_, Some((expected, seen))) => {
+                format!("{own} changed {seen} rows, and its snapshot holds {expected} that it had to change")
+            }
+            _ => {
+                let whose = if other.is_some() {
+                    format!("left there by {other_name}")
+                } else {
+                    "as nobody had written it".to_owned()
+                };
+                format!(
+                    "{own} saw {key} = {}, and its snapshot holds {}, {whose}",
+                    datum(&found.seen),
+                    datum(&found.expected)
+                )
+            }
+        },
+    }
+}
+
+/// Where findings go.
+#[derive(Default)]
+pub struct Outlets {
+    /// A stream.
+    pub stream: Option<Box<dyn Write + Send>>,
+    /// A receiver over HTTP.
+    pub webhook: Option<Webhook>,
+}
+
+impl Outlets {
+    pub(crate) fn tell(&mut self, lines: &[String]) -> io::Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let mut text = lines.join("\n");
+        text.push('\n');
+        if let Some(stream) = &mut self.stream {
+            stream.write_all(text.as_bytes())?;
+            stream.flush()?;
+        }
+        if let Some(webhook) = &mut self.webhook {
+            webhook.post(text);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) {
+        if let Some(webhook) = self.webhook {
+            webhook.finish();
+        }
+    }
+}
+
+/// How many batches of findings wait for a webhook at most; later ones are given up.
+const WAITING_MAX: usize = 1024;
+const TRIES: u32 = 5;
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A receiver of findings over HTTP.
+pub struct Webhook {
+    sender: SyncSender<String>,
+    thread: JoinHandle<()>,
+    given_up: Arc<AtomicU64>,
+}
+
+impl Webhook {
+    /// A receiver at `http://HOST[:PORT]/PATH`.
+    pub fn new(url: &str) -> Result<Self, String> {
+        let rest = url.strip_prefix("http://").ok_or_else(|| {
+            format!("{url}: a webhook is http://HOST[:PORT]/PATH; for https, send to a local proxy")
+        })?;
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
+        let (host, path) = (host.to_owned(), format!("/{path}"));
+        let (sender, receiver) = sync_channel::<String>(WAITING_MAX);
+        let given_up = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&given_up);
+        let thread = std::thread::Builder::new()
+            .name("webhook".to_owned())
+            .spawn(move || deliver(&receiver, &address, &host, &path, &counter))
+            .map_err(|error| error.to_string())?;
+        Ok(Self { sender, thread, given_up })
+    }
+
+    fn post(&mut self, text: String) {
+        if let Err(TrySendError::Full(text) | TrySendError::Disconnected(text)) = self.sender.try_send(text) {
+            self.given_up.fetch_add(text.lines().count() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// How many findings it did not take.
+    pub(crate) fn given_up(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.given_up)
+    }
+
+    fn finish(self) {
+        drop(self.sender);
+        let _ = self.thread.join();
+    }
+}
+
+fn deliver(receiver: &Receiver<String>, address: &str, host: &str, path: &str, given_up: &AtomicU64) {
+    loop {
+        let mut text = match receiver.recv_timeout(Duration::from_secs(3600)) {
+            Ok(text) => text,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        while text.len() < 1 << 20 {
+            let Ok(more) = receiver.try_recv() else { break };
+            text.push_str(&more);
+        }
+        let mut pause = Duration::from_millis(100);
+        let taken = (0..TRIES).any(|attempt| {
+            if attempt > 0 {
+                std::thread::sleep(pause);
+                pause *= 4;
+            }
+            post(address, host, path, &text).is_ok()
+        });
+        if !taken {
+            given_up.fetch_add(text.lines().count() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Posts once; fine if the answer is 2xx.
+fn post(address: &str, host: &str, path: &str, body: &str) -> io::Result<()> {
+    let address = address.to_socket_addrs()?.next().ok_or(io::ErrorKind::NotFound)?;
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-ndjson\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    )?;
+    stream.write_all(body.as_bytes())?;
+    let mut status = String::new();
+    BufReader::new(Read::take(&stream, 1 << 16)).read_line(&mut status)?;
+    let code = status.split_ascii_whitespace().nth(1).and_then(|code| code.parse::<u16>().ok());
+    if code.is_some_and(|code| (200..300).contains(&code)) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("the webhook answered {}", status.trim())))
+}

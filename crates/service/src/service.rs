@@ -1,0 +1,382 @@
+//! The threads around the engine.
+
+use crate::broker::{Broker, BrokerAddress};
+use crate::engine::{Engine, EngineOptions, Told};
+use crate::http::{self, HttpOptions};
+use crate::intake::{self, Intake, Outflow};
+use crate::outlet::Outlets;
+use crate::sockets;
+use crate::status::{Board, FINDINGS_MAX, Sample, Status, memory_bytes};
+use checker::timestamped::online::Kind;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Where transactions come from.
+pub enum Source {
+    /// A stream of lines that ends. When every source has ended, so does the service, with all verdicts final.
+    Stream(Box<dyn Read + Send>),
+    /// Connections over TCP.
+    Tcp(SocketAddr),
+    /// Connections over a unix socket.
+    Unix(PathBuf),
+    /// Requests over HTTP.
+    Http(HttpOptions),
+    /// A stream of a broker.
+    Broker(BrokerAddress),
+}
+
+/// How a service works.
+pub struct Options {
+    /// The checker.
+    pub engine: EngineOptions,
+    /// Where transactions come from.
+    pub sources: Vec<Source>,
+    /// Where findings go.
+    pub outlets: Outlets,
+    /// At least one checkpoint in this time, if anything happened.
+    pub checkpoint_every: Duration,
+    /// Hears what is no finding.
+    pub notes: Box<dyn Fn(String) + Send + Sync>,
+}
+
+/// How a service ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// How things stood.
+    pub status: Status,
+    /// Whether all verdicts are final: every source had ended.
+    pub is_final: bool,
+}
+
+/// Why a service cannot go on.
+#[derive(Debug)]
+pub struct Trouble {
+    /// What it was doing.
+    pub doing: String,
+    /// What went wrong.
+    pub error: io::Error,
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.doing, self.error)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+fn while_doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Trouble {
+    let doing = doing.into();
+    move |error| Trouble { doing, error }
+}
+
+/// How many batches wait at most.
+const QUEUE_MAX: usize = 32;
+/// How many bytes are taken from the queue at once.
+const GULP: usize = 2 << 20;
+/// How long the engine waits for something to arrive before it looks at the clock.
+const TICK: Duration = Duration::from_millis(20);
+
+/// A running service.
+pub struct Service {
+    stop: Arc<AtomicBool>,
+    board: Board,
+    engine: JoinHandle<Result<Ended, Trouble>>,
+    /// Addresses that were bound, in the order of the sources that have one.
+    pub bound: Vec<SocketAddr>,
+}
+
+impl Service {
+    /// Opens the state and the sources, and begins.
+    pub fn start(options: Options) -> Result<Self, Trouble> {
+        let Options { engine, sources, outlets, checkpoint_every, notes } = options;
+        let level = engine.settings.level.name().to_owned();
+        let (engine, found) = Engine::open(engine).map_err(while_doing("starting"))?;
+        let board = Board::default();
+        board.update(|status| status.level = level);
+        show_old_findings(&engine, &board, &found)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (intake, outflow) = intake::queue(QUEUE_MAX);
+        let notes: Arc<dyn Fn(String) + Send + Sync> = Arc::from(notes);
+        let mut threads = Threads { all: Vec::new(), bound: Vec::new(), streams_only: true };
+        for source in sources {
+            threads.add(source, &intake, &stop, &board, &engine, &notes)?;
+        }
+        drop(intake);
+        let given_up = outlets.webhook.as_ref().map(|webhook| webhook.given_up());
+        let Threads { all, bound, streams_only } = threads;
+        let worker = Worker {
+            engine,
+            outflow,
+            outlets,
+            board: board.clone(),
+            stop: Arc::clone(&stop),
+            checkpoint_every,
+            notes,
+            given_up,
+            started: Instant::now(),
+            refused: 0,
+            checkpoints: 0,
+            streams_only,
+        };
+        let engine = std::thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || worker.work(&found, all))
+            .map_err(while_doing("starting"))?;
+        Ok(Self { stop, board, engine, bound })
+    }
+
+    /// A switch that makes it end: sources first, then what has arrived, then the state is written down.
+    pub fn switch(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// How things stand.
+    pub fn status(&self) -> Status {
+        self.board.status()
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.engine.is_finished()
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(self) -> Result<Ended, Trouble> {
+        self.engine.join().unwrap_or_else(|_| {
+            Err(Trouble {
+                doing: "checking".to_owned(),
+                error: io::Error::other("the engine stumbled: a bug"),
+            })
+        })
+    }
+}
+
+/// The page shows what earlier processes found, too.
+fn show_old_findings(engine: &Engine, board: &Board, found: &Told) -> Result<(), Trouble> {
+    let total = engine.online().finding_count();
+    let told = total - found.lines.len() as u64;
+    let mut old = engine.last_told(FINDINGS_MAX).map_err(while_doing("reading earlier findings"))?;
+    old.truncate(old.len().saturating_sub(found.lines.len()));
+    board.begin_findings(told - old.len() as u64);
+    board.tell(&old);
+    Ok(())
+}
+
+struct Threads {
+    all: Vec<JoinHandle<()>>,
+    bound: Vec<SocketAddr>,
+    streams_only: bool,
+}
+
+impl Threads {
+    fn add(
+        &mut self,
+        source: Source,
+        intake: &Intake,
+        stop: &Arc<AtomicBool>,
+        board: &Board,
+        engine: &Engine,
+        notes: &Arc<dyn Fn(String) + Send + Sync>,
+    ) -> Result<(), Trouble> {
+        let (intake, stop) = (intake.clone(), Arc::clone(stop));
+        self.streams_only &= matches!(source, Source::Stream(_));
+        let thread = match source {
+            Source::Stream(stream) => {
+                let notes = Arc::clone(notes);
+                let thread = std::thread::Builder::new().name("stream".to_owned()).spawn(move || {
+                    if let Err(error) = sockets::read_lines(stream, &intake, &stop) {
+                        notes(format!("the stream ended early: {error}"));
+                    }
+                });
+                // A read from standard input cannot be woken up: nobody waits for this thread.
+                thread.map(drop).map_err(while_doing("reading a stream"))?;
+                return Ok(());
+            }
+            Source::Tcp(address) => {
+                let doing = format!("listening on {address}");
+                let (bound, thread) = sockets::tcp(address, intake, stop).map_err(while_doing(doing))?;
+                self.bound.push(bound);
+                thread
+            }
+            Source::Unix(path) => {
+                let doing = format!("listening on {}", path.display());
+                sockets::unix(&path, intake, stop).map_err(while_doing(doing))?
+            }
+            Source::Http(options) => {
+                let doing = format!("listening on http://{}", options.address);
+                let (bound, thread) =
+                    http::listen(options, intake, board.clone(), stop).map_err(while_doing(doing))?;
+                self.bound.push(bound);
+                thread
+            }
+            Source::Broker(address) => {
+                let place = engine.place(&Broker::source(&address));
+                let (doing, notes) = (format!("reading {address}"), Arc::clone(notes));
+                let broker = Broker::new(address, intake, stop, place);
+                std::thread::Builder::new()
+                    .name("broker".to_owned())
+                    .spawn({
+                        let doing = doing.clone();
+                        move || {
+                            if let Err(error) = broker.run(&|note| notes(note)) {
+                                notes(format!("{doing}: {error}"));
+                            }
+                        }
+                    })
+                    .map_err(while_doing(doing))?
+            }
+        };
+        self.all.push(thread);
+        Ok(())
+    }
+}
+
+/// The engine's thread.
+struct Worker {
+    engine: Engine,
+    outflow: Outflow,
+    outlets: Outlets,
+    board: Board,
+    stop: Arc<AtomicBool>,
+    checkpoint_every: Duration,
+    notes: Arc<dyn Fn(String) + Send + Sync>,
+    given_up: Option<Arc<AtomicU64>>,
+    started: Instant,
+    refused: u64,
+    checkpoints: u64,
+    streams_only: bool,
+}
+
+impl Worker {
+    fn work(mut self, found: &Told, sources: Vec<JoinHandle<()>>) -> Result<Ended, Trouble> {
+        let result = self.run(found);
+        // Sources that wait for room must not wait for ever.
+        self.stop.store(true, Ordering::Relaxed);
+        let Self { outflow, outlets, .. } = self;
+        drop(outflow);
+        for source in sources {
+            let _ = source.join();
+        }
+        outlets.finish();
+        result
+    }
+
+    fn run(&mut self, found: &Told) -> Result<Ended, Trouble> {
+        self.tell(found)?;
+        let mut sampled = (Instant::now(), self.engine.online().counters().received);
+        let mut saved = Instant::now();
+        let is_final = loop {
+            let Some(batches) = self.outflow.take(TICK, GULP) else { break true };
+            if batches.is_empty() && self.stop.load(Ordering::Relaxed) {
+                break false;
+            }
+            self.step(batches)?;
+            let due = saved.elapsed() > self.checkpoint_every || self.engine.checkpoint_is_due();
+            if due {
+                self.checkpoint()?;
+                saved = Instant::now();
+            }
+            let since = sampled.0.elapsed();
+            if since >= Duration::from_secs(1) {
+                sampled = self.sample(sampled.1, since);
+            }
+        };
+        if is_final && self.streams_only && !self.stop.load(Ordering::Relaxed) {
+            let told = self.engine.finish().map_err(while_doing("finishing"))?;
+            self.tell(&told)?;
+        } else {
+            self.checkpoint()?;
+        }
+        self.show();
+        Ok(Ended { status: self.board.status(), is_final })
+    }
+
+    fn step(&mut self, batches: Vec<crate::Batch>) -> Result<(), Trouble> {
+        let now = Instant::now();
+        let arrivals: Vec<(Instant, u64)> =
+            batches.iter().map(|batch| (batch.arrived, batch.parsed.history.len() as u64)).collect();
+        let told = match batches.is_empty() {
+            true => self.engine.tick(now),
+            false => self.engine.take(batches, now),
+        }
+        .map_err(while_doing("checking"))?;
+        let done = Instant::now();
+        for (arrived, count) in arrivals {
+            self.board.delayed(count, done - arrived);
+        }
+        self.tell(&told)?;
+        for refused in &told.refused {
+            if self.refused < NOTES_MAX {
+                (self.notes)(format!("a line was left out: {refused}"));
+            }
+            self.refused += 1;
+        }
+        self.show();
+        Ok(())
+    }
+
+    fn tell(&mut self, told: &Told) -> Result<(), Trouble> {
+        self.board.tell(&told.lines);
+        self.outlets.tell(&told.lines).map_err(while_doing("writing findings"))
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Trouble> {
+        self.engine.checkpoint().map_err(while_doing("writing a checkpoint"))?;
+        self.checkpoints += 1;
+        Ok(())
+    }
+
+    fn show(&self) {
+        let online = self.engine.online();
+        let (counters, size) = (online.counters(), online.size());
+        let (spill_bytes, spill_memory) = self.engine.spilled();
+        self.board.update(|status| {
+            status.up_seconds = self.started.elapsed().as_secs_f64();
+            status.received = counters.received;
+            status.checked = counters.settled;
+            status.operations = counters.operations;
+            status.refused = self.refused;
+            status.provisional = counters.provisional;
+            status.flips = counters.flips;
+            status.found =
+                Kind::ALL.iter().zip(counters.found).map(|(kind, count)| (kind.name(), count)).collect();
+            status.violations = self.engine.violations();
+            status.queue = self.outflow.len();
+            status.watermark = online.watermark().map(|time| time.to_string());
+            status.newest = online.newest().map(|time| time.to_string());
+            status.state_bytes = (size.bytes + spill_memory) as u64;
+            status.spill_bytes = spill_bytes;
+            status.evicted = counters.evicted;
+            status.fetched = counters.fetched;
+            status.transactions = size.transactions;
+            status.keys = size.keys;
+            status.open_results = size.open_results;
+            status.hurried = self.engine.hurried();
+            status.webhook_given_up = self.given_up.as_ref().map_or(0, |count| count.load(Ordering::Relaxed));
+            status.checkpoints = self.checkpoints;
+        });
+    }
+
+    fn sample(&self, received_before: u64, since: Duration) -> (Instant, u64) {
+        let memory = memory_bytes();
+        self.board.update(|status| status.memory_bytes = memory);
+        let status = self.board.status();
+        self.board.sample(Sample {
+            at: status.up_seconds,
+            rate: (status.received - received_before) as f64 / since.as_secs_f64(),
+            lag: 0.0,
+            memory,
+            spill: status.spill_bytes,
+        });
+        (Instant::now(), status.received)
+    }
+}
+
+/// How many refused lines are noted one by one.
+const NOTES_MAX: u64 = 20;

@@ -1,0 +1,247 @@
+//! How things stand, for people and for Prometheus.
+
+use checker::timestamped::online::Kind;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What is known of the process at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Status {
+    /// The level that is checked.
+    pub level: String,
+    /// Seconds since the process began.
+    pub up_seconds: f64,
+    /// Transactions that arrived.
+    pub received: u64,
+    /// Transactions whose verdict is final.
+    pub checked: u64,
+    /// Operations that arrived.
+    pub operations: u64,
+    /// Lines that could not be understood.
+    pub refused: u64,
+    /// Results that are wrong as things stand, and not final.
+    pub provisional: u64,
+    /// How often a provisional verdict changed.
+    pub flips: u64,
+    /// Final findings, by kind.
+    pub found: Vec<(&'static str, u64)>,
+    /// Final findings that are violations.
+    pub violations: u64,
+    /// The longest time from arrival to provisional verdict in the last second.
+    pub lag_seconds: f64,
+    /// Batches that wait.
+    pub queue: usize,
+    /// Up to where verdicts are final.
+    pub watermark: Option<String>,
+    /// The newest commit that arrived.
+    pub newest: Option<String>,
+    /// Bytes of memory the process takes.
+    pub memory_bytes: u64,
+    /// Bytes of memory that open and recent transactions take.
+    pub state_bytes: u64,
+    /// Bytes of versions on disk.
+    pub spill_bytes: u64,
+    /// Keys that were moved to disk, and fetched from there.
+    pub evicted: u64,
+    /// The same for fetches.
+    pub fetched: u64,
+    /// Transactions, keys and open results in memory.
+    pub transactions: usize,
+    /// Keys in memory.
+    pub keys: usize,
+    /// Results whose verdict is open.
+    pub open_results: usize,
+    /// How often the watermark had to hurry because memory was short.
+    pub hurried: u64,
+    /// Findings that the webhook did not take.
+    pub webhook_given_up: u64,
+    /// Checkpoints written.
+    pub checkpoints: u64,
+}
+
+/// What the plots show: one a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Sample {
+    /// Seconds since the process began.
+    pub at: f64,
+    /// Transactions a second.
+    pub rate: f64,
+    /// Seconds from arrival to provisional verdict.
+    pub lag: f64,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Bytes on disk.
+    pub spill: u64,
+}
+
+/// How many samples are kept: a quarter of an hour.
+const SAMPLES_MAX: usize = 900;
+/// How many findings the page can ask for.
+pub(crate) const FINDINGS_MAX: usize = 20_000;
+
+/// Upper bounds of the buckets of the delay, in seconds.
+const BOUNDS: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+#[derive(Default)]
+struct Inner {
+    status: Status,
+    samples: VecDeque<Sample>,
+    /// The last findings as lines, and the number of the first of them.
+    findings: VecDeque<String>,
+    findings_from: u64,
+    delays: [u64; BOUNDS.len() + 1],
+    delay_sum: f64,
+    /// The longest delay since the last sample.
+    delay_max: f64,
+}
+
+/// What threads tell each other about how things stand.
+#[derive(Clone, Default)]
+pub(crate) struct Board {
+    inner: Arc<Mutex<Inner>>,
+}
+
+impl Board {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.lock().status);
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.lock().status.clone()
+    }
+
+    /// Transactions had their provisional verdicts so long after they arrived.
+    pub(crate) fn delayed(&self, transactions: u64, delay: Duration) {
+        let seconds = delay.as_secs_f64();
+        let bucket = BOUNDS.partition_point(|bound| *bound < seconds);
+        let mut inner = self.lock();
+        inner.delays[bucket] += transactions;
+        inner.delay_sum += seconds * transactions as f64;
+        inner.delay_max = inner.delay_max.max(seconds);
+    }
+
+    /// Adds a sample; its lag is the longest delay since the last.
+    pub(crate) fn sample(&self, mut sample: Sample) {
+        let mut inner = self.lock();
+        sample.lag = std::mem::take(&mut inner.delay_max);
+        inner.status.lag_seconds = sample.lag;
+        inner.samples.push_back(sample);
+        if inner.samples.len() > SAMPLES_MAX {
+            inner.samples.pop_front();
+        }
+    }
+
+    pub(crate) fn samples(&self) -> Vec<Sample> {
+        self.lock().samples.iter().copied().collect()
+    }
+
+    pub(crate) fn tell(&self, lines: &[String]) {
+        let mut inner = self.lock();
+        inner.findings.extend(lines.iter().cloned());
+        let excess = inner.findings.len().saturating_sub(FINDINGS_MAX);
+        inner.findings.drain(..excess);
+        inner.findings_from += excess as u64;
+    }
+
+    /// Where the kept findings begin: the number of the first that will be told.
+    pub(crate) fn begin_findings(&self, from: u64) {
+        self.lock().findings_from = from;
+    }
+
+    /// Findings from a number on, at most `max`; and the number of the first that is kept, and of the next to come.
+    pub(crate) fn findings(&self, from: u64, max: usize) -> (Vec<String>, u64, u64) {
+        let inner = self.lock();
+        let skip = from.saturating_sub(inner.findings_from) as usize;
+        let lines = inner.findings.iter().skip(skip).take(max).cloned().collect();
+        (lines, inner.findings_from, inner.findings_from + inner.findings.len() as u64)
+    }
+
+    /// The text that Prometheus asks for.
+    pub(crate) fn prometheus(&self) -> String {
+        let inner = self.lock();
+        let status = &inner.status;
+        let mut out = String::with_capacity(4096);
+        let mut metric = |name: &str, kind: &str, help: &str, value: f64| {
+            // Writing into a string cannot fail.
+            let _ = writeln!(
+                out,
+                "# HELP taipan_{name} {help}\n# TYPE taipan_{name} {kind}\ntaipan_{name} {value}"
+            );
+        };
+        metric("received_total", "counter", "Transactions that arrived.", status.received as f64);
+        metric("checked_total", "counter", "Transactions whose verdict is final.", status.checked as f64);
+        metric("operations_total", "counter", "Operations that arrived.", status.operations as f64);
+        metric("refused_total", "counter", "Lines that could not be understood.", status.refused as f64);
+        metric(
+            "lag_seconds",
+            "gauge",
+            "The longest time from arrival to provisional verdict in the last second.",
+            status.lag_seconds,
+        );
+        metric("queue_batches", "gauge", "Batches that wait.", status.queue as f64);
+        metric(
+            "provisional",
+            "gauge",
+            "Results that are wrong as things stand, and not final.",
+            status.provisional as f64,
+        );
+        metric("flips_total", "counter", "How often a provisional verdict changed.", status.flips as f64);
+        metric("memory_bytes", "gauge", "Memory of the process.", status.memory_bytes as f64);
+        metric("state_bytes", "gauge", "Memory of open and recent transactions.", status.state_bytes as f64);
+        metric("spill_bytes", "gauge", "Versions on disk.", status.spill_bytes as f64);
+        metric("evicted_total", "counter", "Keys moved to disk.", status.evicted as f64);
+        metric("fetched_total", "counter", "Fetches from disk.", status.fetched as f64);
+        metric("open_results", "gauge", "Results whose verdict is open.", status.open_results as f64);
+        metric(
+            "hurried_total",
+            "counter",
+            "Watermarks given up early because memory was short.",
+            status.hurried as f64,
+        );
+        metric(
+            "webhook_given_up_total",
+            "counter",
+            "Findings that the webhook did not take.",
+            status.webhook_given_up as f64,
+        );
+        metric("checkpoints_total", "counter", "Checkpoints written.", status.checkpoints as f64);
+        let _ = writeln!(
+            out,
+            "# HELP taipan_findings_total Final findings by kind.\n# TYPE taipan_findings_total counter"
+        );
+        for (name, count) in &status.found {
+            let violation = Kind::ALL.iter().any(|kind| kind.name() == *name && kind.is_violation());
+            let _ =
+                writeln!(out, "taipan_findings_total{{kind=\"{name}\",violation=\"{violation}\"}} {count}");
+        }
+        let _ = writeln!(
+            out,
+            "# HELP taipan_delay_seconds From arrival to provisional verdict, by transaction.\n# TYPE taipan_delay_seconds histogram"
+        );
+        let mut sum = 0;
+        for (bound, count) in BOUNDS.iter().zip(inner.delays) {
+            sum += count;
+            let _ = writeln!(out, "taipan_delay_seconds_bucket{{le=\"{bound}\"}} {sum}");
+        }
+        sum += inner.delays[BOUNDS.len()];
+        let _ = writeln!(out, "taipan_delay_seconds_bucket{{le=\"+Inf\"}} {sum}");
+        let _ =
+            writeln!(out, "taipan_delay_seconds_sum {}\ntaipan_delay_seconds_count {sum}", inner.delay_sum);
+        out
+    }
+}
+
+/// Bytes of memory that this process takes, where the system says.
+pub(crate) fn memory_bytes() -> u64 {
+    let Ok(text) = std::fs::read_to_string("/proc/self/statm") else { return 0 };
+    let pages = text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
+}

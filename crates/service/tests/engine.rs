@@ -1,0 +1,208 @@
+//! The engine over restarts: whatever the order of arrival and wherever it is stopped, what is told is the same, once.
+
+use checker::timestamped::online::Settings;
+use checker::{Level, Rule};
+use proptest::prelude::*;
+use service::{Batch, Engine, EngineOptions, Pace, Told};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Instant;
+
+const SI: Level = Level { rule: Rule::SnapshotIsolation, session: true, realtime: false };
+
+/// A small deterministic generator.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Transactions of three sessions on a few keys, some of whose reads are wrong; in the order of commits.
+fn transactions(seed: u64, count: u64, keys: u64) -> Vec<String> {
+    let mut random = Random(seed);
+    let mut values = vec![0; keys as usize];
+    let mut seqs = [0; 3];
+    (0..count)
+        .map(|number| {
+            let (start, commit) = (10 * number + 1, 10 * number + 5);
+            let session = random.below(3) as usize;
+            let mut ops = Vec::new();
+            for _ in 0..=random.below(3) {
+                let key = random.below(keys) as usize;
+                if random.below(2) == 0 {
+                    // Now and then a read that its snapshot does not hold.
+                    let value = if random.below(12) == 0 { 7 } else { values[key] };
+                    ops.push(format!(r#"{{"op":"read","key":{key},"value":{value}}}"#));
+                } else {
+                    values[key] = 100 + commit;
+                    ops.push(format!(r#"{{"op":"write","key":{key},"value":{}}}"#, values[key]));
+                }
+            }
+            seqs[session] += 1;
+            format!(
+                r#"{{"session":{session},"seq":{},"db":{{"start":{start},"commit":{commit}}},"ops":[{}]}}"#,
+                seqs[session],
+                ops.join(",")
+            )
+        })
+        .collect()
+}
+
+fn header(keys: u64) -> String {
+    let initial: Vec<String> = (0..keys).map(|key| format!(r#""{key}":0"#)).collect();
+    format!(r#"{{"history":1,"initial":{{{}}}}}"#, initial.join(","))
+}
+
+/// Moves transactions by fewer than `jitter` places.
+fn shuffled(mut lines: Vec<String>, jitter: u64, random: &mut Random) -> Vec<String> {
+    let mut keyed: Vec<(u64, String)> = lines
+        .drain(..)
+        .enumerate()
+        .map(|(place, line)| (place as u64 + random.below(jitter), line))
+        .collect();
+    keyed.sort_by_key(|(place, _)| *place);
+    keyed.into_iter().map(|(_, line)| line).collect()
+}
+
+fn options(state: Option<&Path>, window: u64, memory_max: Option<usize>) -> EngineOptions {
+    EngineOptions {
+        settings: Settings { memory_max, ..Settings::new(SI) },
+        pace: Pace::Window { transactions: window, longest: 10 },
+        state: state.map(Path::to_owned),
+        spill: None,
+        journal_max: u64::MAX,
+    }
+}
+
+/// What a finding is about, without its number: numbers depend on when watermarks pass.
+fn content(line: &str) -> String {
+    let mut value: serde_json::Value = serde_json::from_str(line).expect("findings are JSON");
+    value.as_object_mut().expect("an object").remove("number");
+    value.to_string()
+}
+
+fn told(engine: &mut Engine, batch: &[String]) -> Vec<String> {
+    let bytes = (batch.join("\n") + "\n").into_bytes();
+    let told: Told = engine.take(vec![Batch::new(bytes)], Instant::now()).expect("the engine takes it");
+    assert!(told.refused.is_empty(), "{:?}", told.refused);
+    told.lines
+}
+
+/// In one go and in order.
+fn at_once(lines: &[String], keys: u64) -> BTreeSet<String> {
+    let (mut engine, _) = Engine::open(options(None, 1000, None)).expect("no state is needed");
+    told(&mut engine, &[header(keys)]);
+    let mut all = told(&mut engine, lines);
+    all.extend(engine.finish().expect("nothing is in the way").lines);
+    all.iter().map(|line| content(line)).collect()
+}
+
+/// With crashes: the engine is dropped without a word after any batch, its journal loses its end, and whoever sends
+/// goes on where it last heard that things were durable.
+fn with_crashes(lines: &[String], keys: u64, random: &mut Random, memory_max: Option<usize>) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || Engine::open(options(Some(folder.path()), 12, memory_max)).expect("the state can be read");
+    let (mut engine, _) = open();
+    told(&mut engine, &[header(keys)]);
+    let mut at = 0;
+    while at < lines.len() {
+        let len = (1 + random.below(7) as usize).min(lines.len() - at);
+        told(&mut engine, &lines[at..at + len]);
+        at += len;
+        match random.below(6) {
+            0 => engine.checkpoint().expect("there is room"),
+            1 | 2 => {
+                assert_eq!(engine.hurried(), 0, "what is open fits into memory");
+                drop(engine);
+                if random.below(2) == 0 {
+                    add_garbage(folder.path(), random);
+                }
+                (engine, _) = open();
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(engine.hurried(), 0, "what is open fits into memory");
+    assert!(memory_max.is_none() || engine.online().counters().evicted > 0, "versions went to disk");
+    engine.finish().expect("nothing is in the way");
+    drop(engine);
+    let (_, again) = open();
+    assert!(again.lines.is_empty(), "everything was told before: {:?}", again.lines);
+    let told = std::fs::read_to_string(folder.path().join("findings.jsonl")).expect("it is there");
+    told.lines().map(str::to_owned).collect()
+}
+
+/// What a write that was cut off leaves behind the last whole record, and behind the last whole finding.
+fn add_garbage(folder: &Path, random: &mut Random) {
+    use std::io::Write;
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("a file").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if name.starts_with("journal-") || name == "findings.jsonl" {
+            let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("it is there");
+            let garbage: Vec<u8> = (0..random.below(30)).map(|_| b'a' + random.below(20) as u8).collect();
+            file.write_all(&garbage).expect("there is room");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn crashes_and_orders_of_arrival_change_nothing(seed in 0u64..1_000_000, tight in any::<bool>()) {
+        let keys = if tight { 400 } else { 5 };
+        let lines = transactions(seed, if tight { 300 } else { 120 }, keys);
+        let expected = at_once(&lines, keys);
+        prop_assume!(!expected.is_empty());
+        let mut random = Random(seed + 1);
+        let arrived = shuffled(lines, 8, &mut random);
+        let memory_max = tight.then_some(90_000);
+        let found = with_crashes(&arrived, keys, &mut random, memory_max);
+        let numbers: Vec<u64> = found
+            .iter()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["number"].as_u64().expect("a number"))
+            .collect();
+        prop_assert_eq!(numbers, (0..found.len() as u64).collect::<Vec<_>>(), "every finding once, in order");
+        let found: BTreeSet<String> = found.iter().map(|line| content(line)).collect();
+        let differing: Vec<&String> = found.symmetric_difference(&expected).collect();
+        prop_assert!(differing.is_empty(), "{:#?}", differing);
+    }
+}
+
+#[test]
+fn lost_and_doubled_transactions_are_told_as_such() {
+    let (mut engine, _) = Engine::open(options(None, 2, None)).expect("no state is needed");
+    let line = |seq: u64| {
+        format!(
+            r#"{{"session":1,"seq":{seq},"db":{{"start":{},"commit":{}}},"ops":[]}}"#,
+            10 * seq,
+            10 * seq + 1
+        )
+    };
+    let mut lines = Vec::new();
+    for seq in [1, 2, 2, 3, 6, 7, 8, 9, 10, 11] {
+        lines.extend(told(&mut engine, &[line(seq)]));
+    }
+    let kinds: Vec<(String, String)> = lines
+        .iter()
+        .map(|line| {
+            let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            (value["kind"].as_str().expect("a kind").to_owned(), value["missing"].to_string())
+        })
+        .collect();
+    let expected = [("duplicate", "null"), ("lost", "[4,5]")];
+    assert_eq!(kinds, expected.map(|(kind, missing)| (kind.to_owned(), missing.to_owned())));
+    assert_eq!(engine.violations(), 0);
+}
+
+#[test]
+fn two_processes_do_not_share_a_state() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_engine, _) = Engine::open(options(Some(folder.path()), 2, None)).expect("a new state");
+    let second = Engine::open(options(Some(folder.path()), 2, None)).map(|_| ());
+    assert!(second.expect_err("the first holds it").to_string().contains("another process"));
+}

@@ -1,0 +1,132 @@
+//! The page in a real browser: Chromium, headless.
+#![allow(clippy::print_stderr, reason = "a test says aloud what it skips")]
+
+use checker::timestamped::online::Settings;
+use checker::{Level, Rule};
+use service::{EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source};
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const SI: Level = Level { rule: Rule::SnapshotIsolation, session: true, realtime: false };
+const ANY: &str = "127.0.0.1:0";
+
+fn browser() -> Option<&'static str> {
+    ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|it| it.status.success()))
+}
+
+/// A service with so many stale reads, and a few findings of other kinds.
+fn service(stale: u64) -> Service {
+    let address = ANY.parse().expect("an address");
+    let options = Options {
+        engine: EngineOptions {
+            settings: Settings::new(SI),
+            pace: Pace::Told,
+            state: None,
+            spill: None,
+            journal_max: u64::MAX,
+        },
+        sources: vec![
+            Source::Http(HttpOptions { address, token: Some("secret".to_owned()), body_max: 1 << 20 }),
+            Source::Tcp(ANY.parse().expect("an address")),
+        ],
+        outlets: Outlets::default(),
+        checkpoint_every: Duration::from_secs(3600),
+        notes: Box::new(|_| {}),
+    };
+    let service = Service::start(options).expect("it starts");
+    let mut lines = String::new();
+    for number in 1..=stale {
+        let at = 10 * number;
+        lines += &format!(
+            "{{\"session\":\"writer\",\"seq\":{number},\"db\":{{\"start\":{at},\"commit\":{}}},\"ops\":[{{\"op\":\"write\",\"key\":\"k{}\",\"value\":{number}}}]}}\n",
+            at + 2,
+            number % 50
+        );
+        lines += &format!(
+            "{{\"session\":\"reader\",\"seq\":{number},\"db\":{{\"start\":{},\"commit\":{}}},\"ops\":[{{\"op\":\"read\",\"key\":\"k{}\",\"value\":-1}}]}}\n",
+            at + 4,
+            at + 6,
+            number % 50
+        );
+    }
+    let at = 10 * stale + 10;
+    lines += &format!(
+        "{{\"session\":\"a\",\"db\":{{\"start\":{at},\"commit\":{}}},\"ops\":[{{\"op\":\"write\",\"key\":\"y\",\"value\":1}}]}}\n",
+        at + 4
+    );
+    lines += &format!(
+        "{{\"session\":\"<b>\",\"db\":{{\"start\":{},\"commit\":{}}},\"ops\":[{{\"op\":\"write\",\"key\":\"y\",\"value\":2}}]}}\n",
+        at + 2,
+        at + 6
+    );
+    lines += &format!("{{\"watermark\":{}}}\n", at + 9);
+    let mut stream = TcpStream::connect(service.bound[1]).expect("it listens");
+    stream.write_all(lines.as_bytes()).expect("it reads");
+    let end = Instant::now() + Duration::from_secs(30);
+    while service.status().violations < stale + 1 {
+        assert!(Instant::now() < end, "waited in vain: {:?}", service.status());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The plots need two seconds to have something to show.
+    std::thread::sleep(Duration::from_millis(2500));
+    service
+}
+
+/// What the page has become after its script ran for a while.
+fn shown(browser: &str, url: &str, picture: Option<&Path>) -> String {
+    let profile = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(browser);
+    command
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--window-size=1280,1500",
+            "--virtual-time-budget=3500",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()));
+    match picture {
+        Some(file) => command.arg(format!("--screenshot={}", file.display())),
+        None => command.arg("--dump-dom"),
+    };
+    let output = command.arg(url).output().expect("the browser runs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn findings_are_shown_and_explained_also_if_there_are_ten_thousand() {
+    let Some(browser) = browser() else {
+        return eprintln!("SKIPPED: there is no Chromium (Debian: chromium)");
+    };
+    let service = service(10_000);
+    let url = format!("http://{}/", service.bound[0]);
+    if let Some(folder) = std::env::var_os("TAIPAN_SCREENSHOTS") {
+        let folder = Path::new(&folder);
+        shown(browser, &format!("{url}#token=secret"), Some(&folder.join("watch.png")));
+        shown(browser, &format!("{url}#token=secret&finding=17"), Some(&folder.join("stale.png")));
+        shown(browser, &format!("{url}#token=secret&finding=10000"), Some(&folder.join("conflict.png")));
+    }
+    let page = shown(browser, &format!("{url}#token=secret"), None);
+    assert!(page.contains("10\u{202f}001 violations"), "{page}");
+    assert!(page.contains("strong-session-snapshot-isolation"), "the level");
+    let rows = page.matches("class=\"row").count();
+    assert!((10..100).contains(&rows), "only the rows in sight are made: {rows}");
+    assert!(page.contains("overwrote y as a:0 had left it"), "the newest is on top");
+    assert!(!page.contains("<b>:"), "names are text, not markup");
+    assert!(page.matches("<polyline").count() >= 4, "the plots are drawn");
+    let page = shown(browser, &format!("{url}#token=secret&finding=17"), None);
+    assert!(page.contains("Finding 17: ext"), "its explanation is open");
+    assert!(page.contains("left k18 = 18") && page.contains("saw k18 = -1"), "on a time line");
+    let page = shown(browser, &format!("{url}#token=secret&finding=10000"), None);
+    assert!(page.contains("Finding 10000: noconflict") && page.contains("wrote y without having seen that"));
+    let page = shown(browser, &url, None);
+    assert!(page.contains("a token is needed"), "without a token nothing is shown");
+    service.switch().store(true, Ordering::Relaxed);
+    service.wait().expect("it ends well");
+}

@@ -1,0 +1,107 @@
+//! The flags of `taipan watch`.
+
+use super::{bytes, level, seconds};
+use checker::Level;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Check transactions while the database runs, by its own timestamps
+///
+/// Transactions come as JSON lines, in any order, from standard input, sockets, HTTP or a broker's stream. Each is
+/// checked as it arrives; a finding is told once it is certain, and then never changes. Findings are lines of JSON on
+/// standard output. Verdicts become final when a later transaction cannot change them any more: after --grace, after
+/// --window transactions, or when the stream says so with a line {"watermark":TIMESTAMP}.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status:
+  0  no violation was found
+  1  at least one was
+  3  usage or input error, or the service could not go on
+
+Examples:
+  tail -F trace.jsonl | taipan watch --level SI
+  taipan watch --http 127.0.0.1:8080                   a page at /, transactions by POST /transactions
+  taipan watch --tcp 127.0.0.1:7070 --state /var/lib/taipan --max-memory 512M
+  taipan watch --broker 'redis://127.0.0.1?stream=txns' --state state --webhook http://127.0.0.1:9000/alarm")]
+pub(crate) struct WatchFlags {
+    /// Files of JSON lines to play back; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Snapshot isolation or serializability, with or without session order
+    #[arg(long, value_name = "LEVEL", value_parser = level, default_value_t = Level::SNAPSHOT_ISOLATION)]
+    pub(crate) level: Level,
+
+    /// What a read must see of its own transaction's earlier writes
+    #[arg(long, value_name = "POLICY", default_value = "must")]
+    pub(crate) ryow: super::Ryow,
+
+    /// Read standard input; this is what happens if no other source is named
+    #[arg(long, help_heading = "Sources")]
+    pub(crate) stdin: bool,
+
+    /// Listen for connections that send JSON lines
+    #[arg(long, value_name = "ADDRESS", help_heading = "Sources")]
+    pub(crate) tcp: Vec<SocketAddr>,
+
+    /// Listen on a unix socket
+    #[arg(long, value_name = "PATH", help_heading = "Sources")]
+    pub(crate) unix: Vec<PathBuf>,
+
+    /// Listen for HTTP: POST /transactions, the page at /, /metrics
+    #[arg(long, value_name = "ADDRESS", help_heading = "Sources")]
+    pub(crate) http: Option<SocketAddr>,
+
+    /// Read a Redis stream: redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME&group=NAME
+    #[arg(long, value_name = "URL", help_heading = "Sources")]
+    pub(crate) broker: Vec<service::BrokerAddress>,
+
+    /// What HTTP requests have to show (Authorization: Bearer TOKEN); needed unless --http is a loopback address
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "TAIPAN_TOKEN",
+        hide_env_values = true,
+        help_heading = "Sources"
+    )]
+    pub(crate) token: Option<String>,
+
+    /// The most bytes of an HTTP request, after decompression
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M", help_heading = "Sources")]
+    pub(crate) max_body: u64,
+
+    /// Also post findings to this address, http://HOST[:PORT]/PATH
+    #[arg(long, value_name = "URL", help_heading = "Findings")]
+    pub(crate) webhook: Option<String>,
+
+    /// How late a transaction may arrive
+    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "5", help_heading = "Certainty")]
+    pub(crate) grace: Duration,
+
+    /// How long a transaction may take: what was overwritten longer ago is forgotten
+    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "60", help_heading = "Certainty")]
+    pub(crate) longest: Duration,
+
+    /// Instead of times: how many others may arrive, and commit, before a transaction does
+    #[arg(long, value_name = "TRANSACTIONS", conflicts_with_all = ["grace", "longest"], help_heading = "Certainty")]
+    pub(crate) window: Option<u64>,
+
+    /// Only lines {"watermark":TIMESTAMP} in the stream make verdicts final
+    #[arg(long, conflicts_with_all = ["grace", "longest", "window"], help_heading = "Certainty")]
+    pub(crate) told: bool,
+
+    /// Keep everything here, so that nothing is lost or told twice over a restart; what is acknowledged is on disk
+    #[arg(long, value_name = "FOLDER", help_heading = "Memory and disk")]
+    pub(crate) state: Option<PathBuf>,
+
+    /// Write a checkpoint at least this often
+    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "60", help_heading = "Memory and disk")]
+    pub(crate) checkpoint: Duration,
+
+    /// Keep the process below this much memory: what is final goes to disk, and if that is not enough, verdicts become
+    /// final earlier; K, M, G and T are powers of 1024
+    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Memory and disk")]
+    pub(crate) max_memory: Option<u64>,
+}
