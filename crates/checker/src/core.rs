@@ -162,7 +162,7 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
     let asked = if is_order { None } else { weak::Asked::of(history, level, options) };
     let observed = match &asked {
         Some(asked) => asked.observe(history, options),
-        None => observe_unsettled(history, options.ryow),
+        None => observe_unsettled(history, options.ryow, start),
     };
     let (mut transactions, argument) = match observed {
         Ok(problem) => {

@@ -15,6 +15,7 @@ mod constrain;
 mod contents;
 mod core;
 mod coverage;
+mod demand;
 mod eager;
 mod explain;
 mod fragment;

@@ -15,6 +15,7 @@
 //! lineage); veristrong.txt §3 (duplicate values).
 
 use crate::contents::{Contents, ListKind};
+use crate::demand;
 use crate::lists::{self, ListRead};
 use crate::problem::{Alternative, Count, Match, sort_versions};
 pub(crate) use crate::problem::{INITIAL, NONE, Problem, Read, Repeats, Standing, Txn, Version};
@@ -23,7 +24,7 @@ use crate::rows::{self, Claim, Test, Universe};
 use crate::scripts::{self, Action};
 use crate::settle::settle;
 use crate::verdict::Ryow;
-use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, ValueId, ValueRef};
+use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, TxnId, ValueId, ValueRef};
 
 /// A contradiction that needs no order to see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,18 +76,33 @@ pub(crate) fn observe_with(
     repeats: Repeats,
     blind: &[bool],
 ) -> Result<Problem, Refusal> {
-    let mut problem = look(history, ryow, repeats, blind)?;
+    let mut problem = look(history, ryow, repeats, blind, None)?;
     settle(&mut problem).map_err(Refusal::Contradiction)?;
     Ok(problem)
 }
 
-/// The problem before conclusions are drawn from it, which may rest on transactions that a part does not have.
-pub(crate) fn observe_unsettled(history: &History, ryow: Ryow) -> Result<Problem, Refusal> {
-    look(history, ryow, Repeats::OneVersion, &[])
+/// The problem before conclusions are drawn from it, which may rest on transactions that a part does not have. What
+/// predicates say on demand is said for some transactions, ascending.
+pub(crate) fn observe_unsettled(history: &History, ryow: Ryow, but: &[TxnId]) -> Result<Problem, Refusal> {
+    look(history, ryow, Repeats::OneVersion, &[], Some(but))
 }
 
-fn look(history: &History, ryow: Ryow, repeats: Repeats, blind: &[bool]) -> Result<Problem, Refusal> {
-    let mut walk = Walk::new(history, ryow, repeats);
+/// As [`observe`], but where it can wait what predicates say of keys they did not return is left out
+/// ([`crate::demand`]).
+pub(crate) fn observe_on_demand(history: &History, ryow: Ryow) -> Result<Problem, Refusal> {
+    let mut problem = observe_unsettled(history, ryow, &[])?;
+    settle(&mut problem).map_err(Refusal::Contradiction)?;
+    Ok(problem)
+}
+
+fn look(
+    history: &History,
+    ryow: Ryow,
+    repeats: Repeats,
+    blind: &[bool],
+    on_demand_but: Option<&[TxnId]>,
+) -> Result<Problem, Refusal> {
+    let mut walk = Walk::new(history, ryow, repeats, on_demand_but);
     walk.blind = blind.to_vec();
     walk.transactions()?;
     let Walk { mut problem, known, raw_reads, claims, claimed, open_reads, appends, mut list_reads, .. } =
@@ -152,10 +168,15 @@ struct Walk<'h> {
     is_scripted: bool,
     open_reads: Vec<OpenRead>,
     contents: Vec<Vec<ValueId>>,
+    /// Transactions for which nothing waits, where something does.
+    on_demand_but: Vec<TxnId>,
+    /// Whether what the predicates of the transaction at hand say waits, and what they asked so far.
+    is_on_demand: bool,
+    asked: Vec<(&'h Predicate, OpId)>,
 }
 
 impl<'h> Walk<'h> {
-    fn new(history: &'h History, ryow: Ryow, repeats: Repeats) -> Self {
+    fn new(history: &'h History, ryow: Ryow, repeats: Repeats, on_demand_but: Option<&[TxnId]>) -> Self {
         let keys = history.keys().len();
         let initial = {
             let mut initial = vec![ValueId::ABSENT; keys];
@@ -165,14 +186,15 @@ impl<'h> Walk<'h> {
             initial
         };
         let known = Contents::of(history, ryow);
-        let universe = Universe::of(history, &known);
+        let is_on_demand = on_demand_but.is_some() && demand::can_wait(history, &known, ryow);
+        let universe = Universe::of(history, &known, !is_on_demand);
         Self {
             history,
             known,
             ryow,
             repeats,
             blind: Vec::new(),
-            problem: Problem { initial, ..Problem::default() },
+            problem: Problem { initial, is_on_demand, ..Problem::default() },
             raw_reads: Vec::new(),
             appends: Vec::new(),
             list_reads: Vec::new(),
@@ -187,6 +209,13 @@ impl<'h> Walk<'h> {
             is_scripted: false,
             open_reads: Vec::new(),
             contents: Vec::new(),
+            on_demand_but: {
+                let mut txns = on_demand_but.unwrap_or_default().to_vec();
+                txns.sort_unstable();
+                txns
+            },
+            is_on_demand: false,
+            asked: Vec::new(),
         }
     }
 
@@ -213,6 +242,9 @@ impl<'h> Walk<'h> {
             self.problem.first_version.push(self.problem.versions.len() as u32);
             self.problem.first_read.push(self.raw_reads.len() as u32);
             self.touches.clear();
+            self.asked.clear();
+            self.is_on_demand =
+                self.problem.is_on_demand && self.on_demand_but.binary_search(&transaction.id()).is_err();
             self.is_scripted = transaction.ops().any(|(_, operation)| self.is_open(&operation));
             for (op, operation) in transaction.ops() {
                 let done = self.operation(txn, op, operation);
@@ -328,8 +360,8 @@ impl<'h> Walk<'h> {
         if sorted.windows(2).any(|pair| pair[0].key == pair[1].key) {
             return Err(bad_rows);
         }
-        let universe = self.universe.as_ref().expect("an operation on many keys makes one");
-        for key in universe.concerned(self.history, &self.known, predicate, rows.iter().map(|row| row.key)) {
+        let returned: Vec<KeyId> = rows.iter().map(|row| row.key).collect();
+        for key in self.concerned(predicate, &returned) {
             let row = sorted.binary_search_by_key(&key, |row| row.key).ok();
             let value = row.map_or(ValueId::ABSENT, |row| normal(self.history, sorted[row].value));
             if value.is_known() && value != ValueId::ABSENT {
@@ -342,7 +374,22 @@ impl<'h> Walk<'h> {
                 self.claim(txn, key, Claim { test: Test::Where(predicate), truth, op })?;
             }
         }
+        self.asked.push((predicate, op));
         Ok(())
+    }
+
+    /// The keys of which a predicate says something now: those it may ever hold of; where that can wait, those that the
+    /// transaction touched, and those that it returned or wrote.
+    fn concerned(&self, predicate: &Predicate, named: &[KeyId]) -> Vec<KeyId> {
+        if !self.is_on_demand {
+            let universe = self.universe.as_ref().expect("an operation on many keys makes one");
+            return universe.concerned(self.history, &self.known, predicate, named.iter().copied());
+        }
+        let touched = self.touches.iter().map(|touch| KeyId(touch.key));
+        let mut keys: Vec<KeyId> = touched.chain(named.iter().copied()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
     }
 
     /// A predicate write whose keys the database reported.
@@ -355,8 +402,7 @@ impl<'h> Walk<'h> {
         keys: Option<&[KeyId]>,
     ) -> Result<(), Refusal> {
         let Some(keys) = keys else {
-            let universe = self.universe.as_ref().expect("an operation on many keys makes one");
-            for key in universe.concerned(self.history, &self.known, predicate, std::iter::empty()) {
+            for key in self.concerned(predicate, &[]) {
                 self.touch(txn, key).script.push(Action::SetWhere { op, predicate, set });
             }
             return Ok(());
@@ -367,8 +413,7 @@ impl<'h> Walk<'h> {
         if twice || count.is_some_and(|count| count != keys.len() as u64) {
             return Err(Refusal::Contradiction(Contradiction::BadRows { op }));
         }
-        let universe = self.universe.as_ref().expect("an operation on many keys makes one");
-        for key in universe.concerned(self.history, &self.known, predicate, keys.iter().copied()) {
+        for key in self.concerned(predicate, keys) {
             let truth = sorted.binary_search(&key).is_ok();
             let claim = Claim { test: Test::Where(predicate), truth, op };
             if self.is_scripted {
@@ -377,11 +422,15 @@ impl<'h> Walk<'h> {
                 script.extend(truth.then_some(Action::Set { value: set, op }));
                 continue;
             }
-            self.found(txn, key, claim)?;
+            let waits = self.is_on_demand && truth && self.stamp[key.index()] != txn;
+            if !waits {
+                self.found(txn, key, claim)?;
+            }
             if truth {
                 self.write(txn, op, key, set);
             }
         }
+        self.asked.push((predicate, op));
         Ok(())
     }
 
@@ -456,6 +505,10 @@ impl<'h> Walk<'h> {
         if self.stamp[place] != txn {
             self.stamp[place] = txn;
             self.slot[place] = self.touches.len() as u32;
+            let claim = |&(predicate, op)| Claim { test: Test::Where(predicate), truth: false, op };
+            // What predicates said of it waits no longer.
+            let asked = if self.is_on_demand { self.asked.as_slice() } else { &[] };
+            let claims = asked.iter().map(claim).collect();
             self.touches.push(Touch {
                 key: key.0,
                 seen: ValueId::UNKNOWN,
@@ -463,7 +516,7 @@ impl<'h> Walk<'h> {
                 own: ValueId::UNKNOWN,
                 appended: 0,
                 list_read: NONE,
-                claims: Vec::new(),
+                claims,
                 script: Vec::new(),
             });
         }

@@ -8,19 +8,24 @@
 //! ```
 
 use crate::constrain::Known;
+use crate::contents::Contents;
 use crate::core;
+use crate::demand;
 use crate::eager::{self, Found, Strategy};
 use crate::levels::{Level, Rule};
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
 use crate::parts;
 use crate::refine::{self, Refined};
+use crate::resolve;
 use crate::rows;
 use crate::saturate::{self, Round};
-use crate::schedule::{self, Scheduled};
+use crate::schedule::{self, Readers, Scheduled};
+use crate::settle::settle;
 use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use crate::weak;
 use history::{History, TxnId};
+use solver::Counters;
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -76,7 +81,11 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
     };
     // 1. What each read can have seen.
     let started = Instant::now();
-    let problem = match observe::observe(history, options.ryow) {
+    let observed = match options.strategy {
+        Strategy::Lazy => observe::observe_on_demand(history, options.ryow),
+        _ => observe::observe(history, options.ryow),
+    };
+    let problem = match observed {
         Ok(problem) => problem,
         Err(Refusal::Contradiction(contradiction)) => {
             return Decision::Impossible(core::of_contradiction(history, &contradiction));
@@ -88,7 +97,7 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
         return by_encoding(history, &problem, level, options, stats);
     }
     // 2. Independent parts, where real time does not tie them together.
-    if level.realtime || problem.len() < PARTS_WORTH {
+    if level.realtime || problem.len() < PARTS_WORTH || problem.is_on_demand {
         return explain_or_without_sessions(history, &problem, level, options, stats);
     }
     let bundles = parts::bundles(&problem, options.cores());
@@ -213,13 +222,24 @@ fn still_impossible(
     options: &Options,
     part: &[TxnId],
 ) -> bool {
-    let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
     // A part that is the whole is decided by the caller.
-    part.len() < problem.len()
-        && matches!(
-            explain(history, &problem.part(&part), level, options, &mut Stats::default()),
-            Decision::Impossible(_)
-        )
+    if part.len() == problem.len() {
+        return false;
+    }
+    let told = if problem.is_on_demand {
+        let Ok(mut told) = observe::observe_unsettled(history, options.ryow, part) else { return true };
+        if settle(&mut told).is_err() {
+            return true;
+        }
+        Cow::Owned(told)
+    } else {
+        Cow::Borrowed(problem)
+    };
+    let part: Vec<Txn> = part.iter().filter_map(|&txn| told.find(txn)).collect();
+    matches!(
+        explain(history, &told.part(&part), level, options, &mut Stats::default()),
+        Decision::Impossible(_)
+    )
 }
 
 /// Looks for an order that explains the problem.
@@ -287,24 +307,75 @@ fn search(
     };
     stats.record("suspects", suspects.len() as f64);
     if suspects.is_empty() {
-        return Decision::Possible(witness(problem, known, &position, &[]));
+        return settled_by_demand(history, problem, known, (position, Vec::new()), &readers, options, stats);
     }
     // 6. Replay, blame, refine.
     let started = Instant::now();
     let (refined, counters) = refine::refine(problem, known, &position, &suspects, &readers, &options.budget);
-    stats.record("refine_ms", milliseconds(started));
-    stats.record("questions", counters.variables as f64);
-    stats.record("decisions", counters.decisions as f64);
-    stats.record("conflicts", counters.conflicts as f64);
-    stats.record("visited", counters.visited as f64);
+    record(stats, started, &counters);
     match refined {
         Refined::Explained { position, effective } => {
-            Decision::Possible(witness(problem, known, &position, &effective))
+            settled_by_demand(history, problem, known, (position, effective), &readers, options, stats)
         }
         Refined::Impossible(core) => {
             Decision::Impossible(core.into_iter().map(|txn| problem.txns[txn as usize]).collect())
         }
         Refined::GaveUp(why) => Decision::Open(why),
+    }
+}
+
+fn record(stats: &mut Stats, started: Instant, counters: &Counters) {
+    stats.add("refine_ms", milliseconds(started));
+    stats.add("questions", counters.variables as f64);
+    stats.add("decisions", counters.decisions as f64);
+    stats.add("conflicts", counters.conflicts as f64);
+    stats.add("visited", counters.visited as f64);
+}
+
+/// Adds what predicates say until an order keeps to all of it.
+fn settled_by_demand(
+    history: &History,
+    problem: &Problem,
+    known: &Known,
+    (mut position, mut effective): (Vec<u32>, Vec<Txn>),
+    readers: &Readers,
+    options: &Options,
+    stats: &mut Stats,
+) -> Decision {
+    if !problem.is_on_demand {
+        return Decision::Possible(witness(problem, known, &position, &effective));
+    }
+    let contents = Contents::of(history, options.ryow);
+    let mut problem = problem.clone();
+    loop {
+        let started = Instant::now();
+        let missing = demand::missing(history, &problem, known, &position, &effective);
+        stats.add("demand_ms", milliseconds(started));
+        stats.add("demanded", missing.len() as f64);
+        stats.add("demand_rounds", 1.0);
+        if missing.is_empty() {
+            return Decision::Possible(witness(&problem, known, &position, &effective));
+        }
+        let mut suspects: Vec<u32> = missing.iter().map(|&(_, key)| key.0).collect();
+        suspects.sort_unstable();
+        suspects.dedup();
+        if let Err(txn) = resolve::add_claims(&mut problem, history, &contents, &missing) {
+            return Decision::Impossible(vec![problem.txns[txn as usize]]);
+        }
+        let started = Instant::now();
+        let (refined, counters) =
+            refine::refine(&problem, known, &position, &suspects, readers, &options.budget);
+        record(stats, started, &counters);
+        match refined {
+            Refined::Explained { position: found, effective: those } => {
+                (position, effective) = (found, those);
+            }
+            Refined::Impossible(core) => {
+                let core = core.into_iter().map(|txn| problem.txns[txn as usize]);
+                return Decision::Impossible(core.collect());
+            }
+            Refined::GaveUp(why) => return Decision::Open(why),
+        }
     }
 }
 

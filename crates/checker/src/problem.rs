@@ -102,6 +102,8 @@ pub(crate) struct Problem {
     pub(crate) version_alternative: Vec<u32>,
     /// How many keys a predicate write matched, where only that was reported.
     pub(crate) counts: Vec<Count>,
+    /// Whether what predicates say of keys that were not touched is left out ([`crate::demand`]).
+    pub(crate) is_on_demand: bool,
     /// Transactions of which an alternative is true because of what another one read.
     pub(crate) forced: Vec<(Txn, Txn)>,
 }

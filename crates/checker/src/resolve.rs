@@ -4,11 +4,12 @@
 //! that lead to it; (2) no version is a contradiction, one a known source, several an open question.
 
 use crate::contents::Contents;
+use crate::demand::{self, Missing};
 use crate::lists::ListRead;
 use crate::observe::Contradiction;
 use crate::problem::{ALL_BUT, INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::rows::Claim;
-use history::{KeyId, OpId, ValueId};
+use history::{History, KeyId, OpId, ValueId};
 
 /// A read before it is looked up.
 pub(crate) struct RawRead {
@@ -109,6 +110,55 @@ pub(crate) fn resolve(
             reads.push(Read { key: it.key, txn: txn as Txn, source, candidates, op: it.op });
             problem.bases.extend(is_base.then_some(place));
             problem.unshown.extend(is_unshown.then_some(place));
+        }
+    }
+    let end = problem.first_read.len() - 1;
+    problem.first_read[end] = reads.len() as u32;
+    problem.reads = reads;
+    problem.by_value.extend(choices);
+    Ok(())
+}
+
+/// Adds what predicates say of keys, ascending by transaction. A transaction of which something cannot be true is
+/// returned if it certainly took effect.
+pub(crate) fn add_claims(
+    problem: &mut Problem,
+    history: &History,
+    contents: &Contents<'_>,
+    missing: &[Missing],
+) -> Result<(), Txn> {
+    let mut reads = Vec::with_capacity(problem.reads.len() + missing.len());
+    let mut choices = Vec::new();
+    let mut missing = missing.iter().copied().peekable();
+    for txn in 0..problem.len() as Txn {
+        let ids = problem.read_ids(txn);
+        problem.first_read[txn as usize] = reads.len() as u32;
+        reads.extend_from_slice(&problem.reads[ids]);
+        while let Some((_, key)) = missing.next_if(|&(of, _)| of == txn) {
+            let claims = demand::claims_on(history, problem.txns[txn as usize], key);
+            let fits = |value| claims.iter().all(|claim| claim.accepts(contents, value));
+            let op = claims.first().expect("a predicate of the transaction asked for it").op;
+            match choose(
+                problem,
+                txn,
+                &RawRead { key: key.0, value: ValueId::UNKNOWN, op },
+                fits,
+                &mut choices,
+            ) {
+                None => {}
+                Some((NONE, _)) if problem.standing[txn as usize] == Standing::In => return Err(txn),
+                Some((NONE, _)) => {
+                    // Nobody but itself can have written it: it took no effect, if that matters to anybody.
+                    if let Some(own) = problem.version_ids(txn).next() {
+                        let source = (problem.by_value.len() + choices.len()) as u32;
+                        choices.push((ValueId::UNKNOWN, own));
+                        reads.push(Read { key: key.0, txn, source, candidates: 1, op });
+                    }
+                }
+                Some((source, candidates)) => {
+                    reads.push(Read { key: key.0, txn, source, candidates, op });
+                }
+            }
         }
     }
     let end = problem.first_read.len() - 1;

@@ -79,6 +79,8 @@ pub(crate) fn row_of(operation: &Operation<'_>, key: KeyId) -> ValueId {
 pub(crate) struct Universe {
     sorted: Vec<KeyId>,
     ranks: Vec<u32>,
+    /// Whether it is known which key may hold what.
+    says_who: bool,
     /// The keys that may ever hold each value.
     holders: Vec<(ValueId, Vec<KeyId>)>,
     /// For each column that predicates compare with numbers: the numbers there, ascending, and whose they are.
@@ -86,8 +88,8 @@ pub(crate) struct Universe {
 }
 
 impl Universe {
-    /// `None` where every operation is about one key.
-    pub(crate) fn of(history: &History, contents: &Contents<'_>) -> Option<Self> {
+    /// `None` where every operation is about one key. Where it does not `say_who`, every key may hold anything.
+    pub(crate) fn of(history: &History, contents: &Contents<'_>, say_who: bool) -> Option<Self> {
         if !has_many(history) {
             return None;
         }
@@ -95,9 +97,13 @@ impl Universe {
         let ranks = history.keys().ranks();
         let mut sorted: Vec<KeyId> = history.keys().ids().collect();
         sorted.sort_unstable_by_key(|key| ranks[key.index()]);
-        let by_predicate = operations().any(|it| {
-            matches!(it, Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. })
-        });
+        let by_predicate = say_who
+            && operations().any(|it| {
+                matches!(
+                    it,
+                    Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
+                )
+            });
         let holders = if by_predicate { holders(history, contents) } else { Vec::new() };
         let mut columns = FxHashMap::default();
         for operation in operations() {
@@ -109,7 +115,7 @@ impl Universe {
                 columns.entry(column).or_insert_with(|| numbers(history.values(), &holders, column));
             }
         }
-        Some(Self { sorted, ranks, holders, columns })
+        Some(Self { sorted, ranks, says_who: say_who, holders, columns })
     }
 
     /// The values that may satisfy a predicate, by their place in `holders`.
@@ -184,6 +190,9 @@ impl Universe {
         predicate: &Predicate,
         more: impl Iterator<Item = KeyId>,
     ) -> Vec<KeyId> {
+        if !self.says_who {
+            return self.sorted.clone();
+        }
         let candidates = self.candidates(history.values(), predicate).into_iter();
         let satisfying = candidates
             .map(|place| &self.holders[place as usize])
@@ -197,15 +206,15 @@ impl Universe {
 }
 
 /// Numbers between which a column must lie for a predicate to hold; both belong to it.
-struct Interval {
-    column: ColumnId,
-    from: Option<ValueId>,
-    to: Option<ValueId>,
+pub(crate) struct Interval {
+    pub(crate) column: ColumnId,
+    pub(crate) from: Option<ValueId>,
+    pub(crate) to: Option<ValueId>,
 }
 
 impl Interval {
     /// `None` if the predicate does not ask for such.
-    fn of(values: &Values, predicate: &Predicate) -> Option<Self> {
+    pub(crate) fn of(values: &Values, predicate: &Predicate) -> Option<Self> {
         match predicate {
             Predicate::Compare { column, with, constant } if is_number(values, *constant) => {
                 let (from, to) = match with {
@@ -235,16 +244,20 @@ fn is_number(values: &Values, value: ValueId) -> bool {
         || matches!(values.get(value), ValueRef::Float(number) if !number.is_nan())
 }
 
+/// The number in a column of a content.
+pub(crate) fn number_in(values: &Values, content: ValueId, column: ColumnId) -> Option<ValueId> {
+    let is_scalar_column = || values.columns().get(column) == NameRef::Str("value");
+    let cell = match values.get(Some(content).filter(|content| content.is_known())?) {
+        ValueRef::Row(cells) => cells.iter().find(|cell| cell.column == column).map(|cell| cell.value),
+        _ => is_scalar_column().then_some(content),
+    };
+    cell.filter(|&number| is_number(values, number))
+}
+
 /// The numbers in a column, ascending.
 fn numbers(values: &Values, holders: &[(ValueId, Vec<KeyId>)], column: ColumnId) -> Vec<(ValueId, u32)> {
-    let is_scalar_column = values.columns().get(column) == NameRef::Str("value");
-    let cell = |value: ValueId| match values.get(value) {
-        ValueRef::Row(cells) => cells.iter().find(|cell| cell.column == column).map(|cell| cell.value),
-        _ => is_scalar_column.then_some(value),
-    };
     let mut numbers: Vec<(ValueId, u32)> = (holders.iter().zip(0..))
-        .filter_map(|((value, _), place)| Some((cell(*value)?, place)))
-        .filter(|&(number, _)| is_number(values, number))
+        .filter_map(|((value, _), place)| Some((number_in(values, *value, column)?, place)))
         .collect();
     numbers.sort_by(|a, b| values.compare(a.0, b.0).unwrap_or(Ordering::Equal));
     numbers

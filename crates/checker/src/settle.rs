@@ -201,7 +201,8 @@ fn settle_unknown(problem: &mut Problem) -> Result<(), Contradiction> {
         return Ok(());
     }
     drop_out(problem)?;
-    let mut wanted = vec![false; problem.len()];
+    // Predicates may want anybody, and have not said so yet.
+    let mut wanted = vec![problem.is_on_demand; problem.len()];
     let of = |problem: &Problem, standing| -> Vec<Txn> {
         (0..problem.len() as Txn).filter(|&txn| problem.standing[txn as usize] == standing).collect()
     };
