@@ -9,7 +9,8 @@
 //! 2. clauses: conditions, joins, outputs, rows of an INSERT, assignments;
 //! 3. expressions: any by one of its own parts, or by a constant;
 //! 4. rows of tables, in halves first;
-//! 5. indexes, views, columns and tables that nothing needs.
+//! 5. indexes, views, columns and tables that nothing needs;
+//! 6. the interleaving: each step right after the one before it in its session, or right before the one after it.
 //!
 //! A proposal may be invalid SQL: the statement is refused then, taken out, and the finding is gone. Nothing has to
 //! know the rules twice. Cost: one examination a proposal.
@@ -59,6 +60,7 @@ impl Reducer<'_, '_> {
             self.rows(&mut best, finding)?;
             self.trees(&mut best, finding)?;
             self.schema(&mut best, finding)?;
+            self.interleaving(&mut best, finding)?;
             if crate::reduce::size(&best.0) == size || Instant::now() >= self.deadline {
                 return Ok(Some(best));
             }
@@ -176,6 +178,21 @@ impl Reducer<'_, '_> {
         Ok(())
     }
 
+    fn interleaving(&mut self, best: &mut (Plan, Examined), finding: &Finding) -> Result<(), Failure> {
+        for later in [true, false] {
+            for place in 0..best.0.steps.len() {
+                if place >= best.0.steps.len() {
+                    break;
+                }
+                let proposal = moved(&best.0, place, later);
+                if let Some(plan) = proposal.filter(|plan| switches(plan) < switches(&best.0)) {
+                    self.accept(best, plan, finding)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn schema(&mut self, best: &mut (Plan, Examined), finding: &Finding) -> Result<(), Failure> {
         for view in (0..best.0.views.len()).rev() {
             let mut plan = best.0.clone();
@@ -198,6 +215,25 @@ impl Reducer<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// How often the schedule goes from one session to another.
+fn switches(plan: &Plan) -> usize {
+    plan.steps.windows(2).filter(|pair| pair[0].txn != pair[1].txn).count()
+}
+
+/// A step moved next to one of its own session.
+fn moved(plan: &Plan, from: usize, later: bool) -> Option<Plan> {
+    let txn = plan.steps[from].txn;
+    let is_own = |&place: &usize| plan.steps[place].txn == txn;
+    let to = match later {
+        true => (from + 1..plan.steps.len()).find(is_own)? - 1,
+        false => (0..from).rfind(is_own)? + 1,
+    };
+    let mut plan = plan.clone();
+    let step = plan.steps.remove(from);
+    plan.steps.insert(to, step);
+    Some(plan)
 }
 
 /// A column gone from its table, its rows, its indexes, and the INSERTs and UPDATEs that name it.
@@ -241,7 +277,8 @@ fn size(plan: &Plan) -> usize {
         .iter()
         .map(|table| 1 + table.columns.len() + table.indexes.len() + table.rows.len())
         .sum();
-    plan.steps.iter().map(|step| statement(&step.act)).sum::<usize>() + schema + plan.views.len()
+    let steps: usize = plan.steps.iter().map(|step| statement(&step.act)).sum();
+    steps + schema + plan.views.len() + switches(plan)
 }
 
 /// Any grammar will do to measure.

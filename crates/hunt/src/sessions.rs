@@ -27,6 +27,8 @@ pub(crate) type Answers = Vec<Result<Rows, Failure>>;
 pub(crate) struct Session {
     id: i64,
     way: Way,
+    /// Whether an answer is still to come.
+    owes: bool,
 }
 
 enum Way {
@@ -38,7 +40,7 @@ impl Session {
     pub(crate) fn new(mut console: Box<dyn Console>, waits: bool) -> Self {
         let id = console.id();
         if !waits {
-            return Self { id, way: Way::InPlace(console, None) };
+            return Self { id, way: Way::InPlace(console, None), owes: false };
         }
         let (orders, told) = channel::<Order>();
         let (answer, answers) = channel();
@@ -49,7 +51,8 @@ impl Session {
                 }
             }
         });
-        Self { id, way: Way::Thread { orders: Some(orders), answers, thread: Some(thread) } }
+        let way = Way::Thread { orders: Some(orders), answers, thread: Some(thread) };
+        Self { id, way, owes: false }
     }
 
     /// Its name in the server's own lists.
@@ -59,6 +62,7 @@ impl Session {
 
     /// Sends an order; false if the session is gone.
     pub(crate) fn tell(&mut self, order: Order) -> bool {
+        self.owes = true;
         match &mut self.way {
             Way::InPlace(console, answers) => {
                 *answers = Some(obey(&mut **console, &order));
@@ -70,10 +74,12 @@ impl Session {
 
     /// Waits for the answers.
     pub(crate) fn hear(&mut self, patience: Duration) -> Result<Answers, RecvTimeoutError> {
-        match &mut self.way {
+        let heard = match &mut self.way {
             Way::InPlace(_, answers) => answers.take().ok_or(RecvTimeoutError::Timeout),
             Way::Thread { answers, .. } => answers.recv_timeout(patience),
-        }
+        };
+        self.owes = heard.is_err();
+        heard
     }
 
     /// Sends an order and waits for its answers, for good.
@@ -85,16 +91,17 @@ impl Session {
             Way::InPlace(_, answers) => answers.take(),
             Way::Thread { answers, .. } => answers.recv().ok(),
         };
+        self.owes = false;
         answers.unwrap_or_else(|| vec![Err(Failure::lost("the session is gone"))])
     }
 }
 
 impl Drop for Session {
-    /// The connection closes with its thread.
+    /// The connection closes with its thread. A thread whose server never answers is left to itself.
     fn drop(&mut self) {
         if let Way::Thread { orders, thread, .. } = &mut self.way {
             drop(orders.take());
-            if let Some(thread) = thread.take() {
+            if let Some(thread) = thread.take().filter(|_| !self.owes) {
                 let _ = thread.join();
             }
         }

@@ -9,6 +9,7 @@ use databases::{Database, Failure, Fault, Isolation, Scripted};
 use serde_json::json;
 use std::fmt::Display;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) fn run(flags: &HuntFlags, console: &mut Console) -> Outcome {
@@ -37,15 +38,22 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
     let scripted = scripted(&*database)?;
     let options = options(flags, &*database, scripted)?;
     let interrupt = Interrupt::watch().map_err(said)?;
+    let mut saver = Saver { folder: &flags.save, files: Vec::new(), trouble: None };
     let mut watch = |summary: &Summary| {
         show(summary, &progress);
-        !interrupt.is_asked()
+        for group in &summary.groups[saver.files.len()..] {
+            if saver.save(group) {
+                progress
+                    .pause(|| console.note(format_args!("found: {} ({})", group.signature, saver.last())));
+            }
+        }
+        !interrupt.is_asked() && saver.trouble.is_none()
     };
     let result = ::hunt::campaign(scripted, &options, &mut || revive(&*database), &mut watch);
     interrupt.is_over();
     drop(progress);
     let summary = result.map_err(said)?;
-    let files = save(flags, &summary)?;
+    let files = saver.finish(&summary)?;
     match flags.output {
         HuntOutput::Text => text(&summary, &files, &*database, &options, console)?,
         HuntOutput::Json => lines(&summary, &files, &*database, console)?,
@@ -115,11 +123,13 @@ fn revive(database: &dyn Database) -> Result<Option<String>, Failure> {
 fn show(summary: &Summary, progress: &Progress) {
     let Summary { cases, tally, groups, .. } = summary;
     progress.say(format_args!(
-        "{cases} cases ({:.1} a second), {} statements ({:.1} % accepted), {} transactions committed, {} aborted, \
-         {} findings",
+        "{cases} cases ({:.1} a second), {} statements ({:.1} % accepted, {} of {} parts of SQL), {} transactions \
+         committed, {} aborted, {} findings",
         rate(summary),
         tally.statements,
         accepted(summary),
+        summary.features.len(),
+        ::hunt::FEATURES.len(),
         tally.committed,
         tally.aborted,
         groups.len()
@@ -139,28 +149,51 @@ fn in_server(summary: &Summary) -> f64 {
     100.0 * summary.in_server.as_secs_f64() / summary.elapsed.as_secs_f64().max(1e-9)
 }
 
-/// Writes one file a finding, under numbers that are free.
-fn save(flags: &HuntFlags, summary: &Summary) -> Result<Vec<String>, Stop> {
-    let mut files = Vec::new();
-    let failed = |error| Stop::Error(format!("{}: {error}", flags.save.display()));
-    if !summary.groups.is_empty() {
-        std::fs::create_dir_all(&flags.save).map_err(failed)?;
+/// Writes one file a finding as it comes, under numbers that are free.
+struct Saver<'f> {
+    folder: &'f Path,
+    files: Vec<PathBuf>,
+    trouble: Option<String>,
+}
+
+impl Saver<'_> {
+    fn save(&mut self, group: &Group) -> bool {
+        match self.create(&group.discovery.script) {
+            Ok(file) => self.files.push(file),
+            Err(error) => self.trouble = Some(format!("{}: {error}", self.folder.display())),
+        }
+        self.trouble.is_none()
     }
-    let mut number = 0;
-    for group in &summary.groups {
-        let (file, mut out) = loop {
+
+    fn create(&self, script: &str) -> std::io::Result<PathBuf> {
+        std::fs::create_dir_all(self.folder)?;
+        let mut number = self.files.len();
+        loop {
             number += 1;
-            let file = flags.save.join(format!("{number}.sql"));
+            let file = self.folder.join(format!("{number}.sql"));
             match std::fs::OpenOptions::new().write(true).create_new(true).open(&file) {
-                Ok(out) => break (file, out),
+                Ok(mut out) => return out.write_all(script.as_bytes()).map(|()| file),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(error),
             }
-        };
-        out.write_all(group.discovery.script.as_bytes()).map_err(failed)?;
-        files.push(file.display().to_string());
+        }
     }
-    Ok(files)
+
+    fn last(&self) -> String {
+        self.files.last().map(|file| file.display().to_string()).unwrap_or_default()
+    }
+
+    /// Writes again what has become smaller since.
+    fn finish(self, summary: &Summary) -> Result<Vec<String>, Stop> {
+        if let Some(trouble) = self.trouble {
+            return Err(Stop::Error(trouble));
+        }
+        for (group, file) in summary.groups.iter().zip(&self.files) {
+            std::fs::write(file, &group.discovery.script)
+                .map_err(|error| Stop::Error(format!("{}: {error}", file.display())))?;
+        }
+        Ok(self.files.iter().map(|file| file.display().to_string()).collect())
+    }
 }
 
 fn text(
