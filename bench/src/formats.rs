@@ -25,21 +25,12 @@ pub(crate) fn run(transactions: usize) -> Result<(), Box<dyn Error>> {
         "binary : JSON"
     );
     for (name, shape) in Shape::ALL {
-        if std::env::var("ONLY").is_ok_and(|only| only != name) {
-            continue;
-        }
         let history = history(shape, transactions);
         let json = folder.path().join("h.jsonl");
         let binary = folder.path().join("h.tph");
         let write_json = best(|| Ok(write_path(&history, Format::Jsonl, &json)?))?;
         let write_binary = best(|| Ok(write_path(&history, Format::Binary, &binary)?))?;
         drop(history);
-        if std::env::var("BIN").is_ok() {
-            for _ in 0..30 {
-                read(&binary)?;
-            }
-            continue;
-        }
         let read_json = best(|| read(&json))?;
         let read_binary = best(|| read(&binary))?;
         let megabytes = std::fs::metadata(&json)?.len() as f64 / 1e6;

@@ -17,11 +17,17 @@ mod formats;
 mod generate;
 mod levels;
 mod memory;
+#[path = "../../crates/taipan/src/pages.rs"]
+mod pages;
 mod peers;
 mod workloads;
 
 use std::error::Error;
 use std::process::ExitCode;
+
+/// What is measured has the program's allocator.
+#[global_allocator]
+static ALLOCATOR: pages::LargePages = pages::LargePages;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

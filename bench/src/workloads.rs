@@ -9,8 +9,8 @@ pub(crate) enum Shape {
     Registers,
     /// Text keys and unique text values.
     Texts,
-    /// Registers with client clocks, explicit ids and operation clocks.
-    Clocks,
+    /// Registers with client clocks, explicit ids and operation clocks, in units of which an operation takes so many.
+    Clocks(i64),
     /// Lists that grow to 30 elements and are read whole.
     Lists,
 }
@@ -19,8 +19,18 @@ impl Shape {
     pub(crate) const ALL: [(&'static str, Self); 4] = [
         ("registers", Self::Registers),
         ("texts", Self::Texts),
-        ("clocks", Self::Clocks),
+        ("clocks", Self::Clocks(90)),
         ("lists", Self::Lists),
+    ];
+
+    /// Those whose memory is shown: also clocks in nanoseconds, around operations of a millisecond and of a second.
+    pub(crate) const MEASURED: [(&'static str, Self); 6] = [
+        Self::ALL[0],
+        Self::ALL[1],
+        Self::ALL[3],
+        ("clocks, 90 an operation", Self::Clocks(90)),
+        ("clocks, 1 ms in ns", Self::Clocks(1_000_000)),
+        ("clocks, 1 s in ns", Self::Clocks(1_000_000_000)),
     ];
 }
 
@@ -50,10 +60,10 @@ pub(crate) fn history(shape: Shape, transactions: usize) -> History {
     for count in 0..transactions {
         let session = builder.session((numbers.below(SESSIONS) as i64).into());
         builder.begin(session);
-        if shape == Shape::Clocks {
-            let begin = count as i64 * 1_000;
+        if let Shape::Clocks(took) = shape {
+            let begin = count as i64 * 11 * took;
             builder.set_id((count as i64).into()).expect("counted up");
-            builder.set_client(Span { begin, end: begin + 900 }).expect("ordered");
+            builder.set_client(Span { begin, end: begin + 10 * took }).expect("ordered");
         }
         for op in 0..OPS {
             let place = numbers.below(keys);
@@ -82,9 +92,9 @@ pub(crate) fn history(shape: Shape, transactions: usize) -> History {
                 (_, true) => builder.read(key, last[place], Lock::None),
                 (_, false) => builder.write(key, last[place]),
             };
-            if shape == Shape::Clocks {
-                let begin = count as i64 * 1_000 + op as i64 * 100;
-                builder.set_op_at(Span { begin, end: begin + 90 }).expect("ordered");
+            if let Shape::Clocks(took) = shape {
+                let begin = count as i64 * 11 * took + op as i64 * (took + took / 9);
+                builder.set_op_at(Span { begin, end: begin + took }).expect("ordered");
             }
         }
         builder.end().expect("possible");

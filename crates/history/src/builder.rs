@@ -130,12 +130,13 @@ impl Builder {
         self.history.ops.reserve(count);
     }
 
-    /// Touches the memory that an integer key and an integer value will need soon. Readers of formats with hashed
+    /// Asks for the memory that an integer key and an integer value will need soon. Readers of formats with hashed
     /// keys do so for a batch of operations before they add them: the batch then waits for memory once, not
-    /// once an operation. The result means nothing and only keeps the look from being optimised away.
+    /// once an operation.
     #[inline]
-    pub(crate) fn touch_integers(&self, key: i64, value: i64) -> u32 {
-        self.keys.touch_int(key) ^ self.values.touch_int(value)
+    pub(crate) fn prefetch_integers(&self, key: i64, value: i64) {
+        self.keys.prefetch_int(key);
+        self.values.prefetch_int(value);
     }
 
     /// From now on [`Self::end`] fails soon after the interrupt is due.
@@ -486,6 +487,13 @@ impl Builder {
     #[inline]
     pub fn write(&mut self, key: KeyId, value: ValueId) -> OpId {
         self.push(kind::WRITE, 0, key.0, value.0)
+    }
+
+    /// A read or a write, without a branch: in logs of both no processor foresees which comes next.
+    #[inline]
+    pub(crate) fn read_or_write(&mut self, is_read: bool, key: KeyId, value: ValueId) -> OpId {
+        const { assert!(kind::READ == 0 && kind::WRITE == 1) };
+        self.push(u8::from(!is_read), 0, key.0, value.0)
     }
 
     /// Physical deletion.

@@ -7,7 +7,8 @@
 //! Steps: a number is written in groups of seven bits, the lowest first, the top bit of a byte saying that another
 //! follows; the difference to the operation before, which may be negative, with its sign in the lowest bit.
 //! Cost: half a byte an operation for the blocks, and for a clock one byte for every seven bits of either number: 2
-//! bytes where both are below 64 and 128, 6 where they are around a millisecond in nanoseconds; 16 as plain integers.
+//! bytes where both are below 64 and 128, 6 where they are around a millisecond in nanoseconds, 9 around a second; 16 as
+//! plain integers.
 //! Looking one up decodes half a block, eight pairs on average.
 
 use crate::{Id, OpId, Span};

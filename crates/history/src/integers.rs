@@ -8,6 +8,7 @@
 //! Invariant: from the home of a key to its slot no slot is empty.
 //! Cost: 16 bytes a slot, at most five slots of eight in use.
 
+use crate::prefetch::prefetch;
 use bytemuck::{Pod, Zeroable};
 
 /// Integers with their ids, which are below `u32::MAX`.
@@ -54,10 +55,12 @@ impl IntegerTable {
         self.slots[self.find(key)].id()
     }
 
-    /// Looks where a key will be looked for soon, so that its cache line is on its way; what is there means nothing.
+    /// Asks for the memory in which a key will be looked for soon.
     #[inline]
-    pub(crate) fn touch(&self, key: i64) -> u32 {
-        if self.slots.is_empty() { 0 } else { self.slots[self.home(key)].id_and_one }
+    pub(crate) fn prefetch(&self, key: i64) {
+        if !self.slots.is_empty() {
+            prefetch(&self.slots, self.home(key));
+        }
     }
 
     /// The id of a key; a new key gets `id`.

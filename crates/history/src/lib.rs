@@ -23,6 +23,7 @@ mod interrupt;
 mod model;
 mod names;
 mod predicate;
+mod prefetch;
 mod slots;
 mod summary;
 mod values;

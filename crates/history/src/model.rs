@@ -1,7 +1,7 @@
 //! The history itself: columns of small integers, and borrowed views of a row.
 //!
-//! Cost, beside the interned keys and values: 12 bytes an operation, 2 to 6 more where clients kept clocks around
-//! single operations (see `clocks.rs`); 21 bytes a transaction, 16 more where clients kept clocks, 16 more where the
+//! Cost, beside the interned keys and values: 12 bytes an operation, where clients kept clocks around single
+//! operations 3 to 10 more (see `clocks.rs`: 7 for milliseconds in nanoseconds); 21 bytes a transaction, 16 more where clients kept clocks, 16 more where the
 //! database gave timestamps (24 if they are hybrid). Rare things (row sets of scans, `ctx`) live in side tables and
 //! cost only where they occur.
 

@@ -2,6 +2,7 @@
 
 use crate::Id;
 use crate::integers::IntegerTable;
+use crate::prefetch::prefetch;
 use crate::slots::Slots;
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHasher;
@@ -212,13 +213,13 @@ impl<I: Id> NameIndex<I> {
         I::new(id as usize)
     }
 
-    /// Touches the memory that interning this integer will need.
+    /// Asks for the memory that interning this integer will need.
     #[inline]
-    pub(crate) fn touch_int(&self, value: i64) -> u32 {
+    pub(crate) fn prefetch_int(&self, value: i64) {
         if (0..DIRECT_MAX).contains(&value) {
-            self.direct.get(value as usize).copied().unwrap_or(0)
+            prefetch(&self.direct, value as usize);
         } else {
-            self.integers.touch(value)
+            self.integers.prefetch(value);
         }
     }
 

@@ -276,10 +276,12 @@ impl ValueIndex {
         }
     }
 
-    /// Touches the memory that interning this integer will need.
+    /// Asks for the memory that interning this integer will need.
     #[inline]
-    pub(crate) fn touch_int(&self, value: i64) -> u32 {
-        ValueId::inline(value).map_or_else(|| self.integers.touch(value), |_| 0)
+    pub(crate) fn prefetch_int(&self, value: i64) {
+        if ValueId::inline(value).is_none() {
+            self.integers.prefetch(value);
+        }
     }
 
     #[inline]

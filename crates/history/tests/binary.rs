@@ -111,6 +111,7 @@ fn what_is_wrong_is_said() {
         assert!(said.contains(wanted), "{said}");
     };
     check(&|bytes| bytes[8] = 9, "byte 8: version 9 of the binary form is not known");
+    check(&|bytes| bytes[8] = 1, "byte 8: version 1 of the binary form is no longer read");
     check(&|bytes| bytes[40] ^= 1, "byte 16: the checksum does not fit: the frame is damaged");
     check(&|bytes| bytes.truncate(100), "byte 16: the frame holds");
     check(&|bytes| bytes[0] = b'x', "no frame of the binary form begins here");

@@ -19,6 +19,7 @@ mod input;
 mod limits;
 mod live;
 mod output;
+mod pages;
 mod patient;
 mod recording;
 
@@ -26,6 +27,9 @@ use clap::Parser;
 use console::Console;
 use exit::Exit;
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: pages::LargePages = pages::LargePages;
 
 fn main() -> ExitCode {
     let cli = match flags::Cli::try_parse() {

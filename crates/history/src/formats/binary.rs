@@ -8,14 +8,14 @@
 //! columns over as they are if it is empty, and else translates ids.
 //! Cost: one pass for the checksum, one for the copy, one for the checks; no text is parsed.
 //!
-//! # Layout, version 1
+//! # Layout, version 2
 //!
 //! All numbers are little-endian; everything begins at a multiple of 8 bytes, counted from the start of the file.
 //!
 //! ```text
 //! file     = preamble, part frames, end frame
 //! preamble = 89 54 50 48 0d 0a 1a 0a  ("TPH", in bytes that text conversion would damage)
-//!            version: u32 = 1, zero: u32
+//!            version: u32 = 2, zero: u32
 //! frame    = kind: u32 (1 part, 2 end), zero: u32, length of payload: u64, XXH3-64 of payload: u64, payload
 //! end      = payload of a frame of kind 2: transactions: u64, operations: u64, both of all parts together
 //! part     = payload of a frame of kind 1: count of sections: u32, zero: u32,
@@ -75,6 +75,11 @@
 //!
 //! *Predicates*: 0 and n, all of the n that follow; 1 and n, any of them; 2, not the next; 3 to 8 (`=`, `!=`, `<`, `<=`,
 //! `>`, `>=`), column, value.
+//!
+//! # Versions
+//!
+//! Version 1 held the clocks of operations as plain integers. It was never released; a file of it is refused with the
+//! advice to convert the original again.
 
 mod checks;
 mod predicates;
@@ -87,7 +92,7 @@ pub use write::write;
 
 /// How a file begins.
 const MAGIC: [u8; 8] = *b"\x89TPH\r\n\x1a\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PREAMBLE_LEN: usize = 16;
 const FRAME_HEADER_LEN: usize = 24;
 const PART_FRAME: u32 = 1;

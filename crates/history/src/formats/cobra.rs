@@ -22,7 +22,7 @@
 
 use super::plain::{Content, Plain, Room, Start, session_numbers};
 use super::{Directory, Fault, FileFault, Format, Likeness, Probe, PutFile, Warnings, WriteError};
-use crate::{Builder, History, Lock, NameRef, SessionId, Span, Transaction, TxnId, ValueId};
+use crate::{Builder, History, NameRef, SessionId, Span, Transaction, TxnId, ValueId};
 use rustc_hash::FxHashMap;
 
 /// Write id of the initial version.
@@ -113,31 +113,22 @@ impl Logs {
         builder.begin(session);
         builder.set_id(NameRef::Int(id)).map_err(refused)?;
         // 2. Its operations, up to the commit.
-        let mut touched = log.at;
+        let mut ahead = log.at;
         loop {
             let place = log.at;
-            if place >= touched {
-                touched = log.touch(builder);
+            if place >= ahead {
+                ahead = log.look_ahead(self.by_value == Some(true), builder);
             }
             match log.bytes.get(place).copied() {
-                Some(b'R') => {
-                    let [_, write, key, value] = log.record("a read")?;
-                    let value = self.version(place, write, value, builder)?;
-                    let key = builder.key(NameRef::Int(key));
-                    builder.read(key, value, Lock::None);
-                }
-                Some(b'W') => {
-                    let [write, key, value] = log.record("a write")?;
-                    if write == INITIAL || write == ABSENT {
-                        return Err(Fault::new(
-                            place,
-                            "a write of the initial version",
-                            "a write id of its own",
-                        ));
-                    }
-                    let value = self.version(place, write, value, builder)?;
-                    let key = builder.key(NameRef::Int(key));
-                    builder.write(key, value);
+                Some(b'R' | b'W') => {
+                    let Some(record) = log.operation(place) else {
+                        let what = if log.bytes[place] == b'R' { "a read" } else { "a write" };
+                        return Err(cut_off(log.bytes.len(), what));
+                    };
+                    let version = self.version(place, &record, builder)?;
+                    let key = builder.key(NameRef::Int(record.key));
+                    builder.read_or_write(record.is_read, key, version);
+                    log.at = record.end;
                 }
                 Some(b'C') => break,
                 Some(other) => return Err(unexpected(place, other, "`R`, `W` or `C`")),
@@ -170,15 +161,13 @@ impl Logs {
 
     /// What names a version: its write id, or its value in value-only logs.
     #[inline]
-    fn version(
-        &mut self,
-        place: usize,
-        write: i64,
-        value: i64,
-        builder: &mut Builder,
-    ) -> Result<ValueId, Fault> {
+    fn version(&mut self, place: usize, record: &Record, builder: &mut Builder) -> Result<ValueId, Fault> {
+        let Record { is_read, write, value, .. } = *record;
         if write == INITIAL || write == ABSENT {
-            return Ok(ValueId::ABSENT);
+            if is_read {
+                return Ok(ValueId::ABSENT);
+            }
+            return Err(Fault::new(place, "a write of the initial version", "a write id of its own"));
         }
         let by_value = write == VALUE_ONLY;
         if *self.by_value.get_or_insert(by_value) != by_value {
@@ -207,31 +196,48 @@ struct Log<'a> {
     at: usize,
 }
 
+/// A read or a write.
+struct Record {
+    is_read: bool,
+    write: i64,
+    key: i64,
+    value: i64,
+    /// Where the next record begins.
+    end: usize,
+}
+
 /// How many operations are looked at ahead: enough that their look-ups overlap, few enough that what they bring
 /// into the cache is still there when they are added.
 const BATCH_LEN: usize = 32;
 
 impl Log<'_> {
-    /// Touches what the next operations will look up; where the first one lies that was not.
-    fn touch(&self, builder: &Builder) -> usize {
+    /// Asks for the memory that the next operations need; where the first one lies for which it did not.
+    #[inline]
+    fn look_ahead(&self, by_value: bool, builder: &Builder) -> usize {
         let mut at = self.at;
-        let mut seen = 0;
         for _ in 0..BATCH_LEN {
-            let integer = |place: usize| {
-                let bytes = self.bytes.get(at + place..at + place + 8)?;
-                Some(i64::from_be_bytes(bytes.try_into().expect("eight bytes")))
-            };
-            let (key, version, len) = match self.bytes.get(at) {
-                Some(b'R') => (integer(17), integer(9), 33),
-                Some(b'W') => (integer(9), integer(1), 25),
-                _ => break,
-            };
-            let (Some(key), Some(version)) = (key, version) else { break };
-            seen ^= builder.touch_integers(key, version);
-            at += len;
+            let Some(b'R' | b'W') = self.bytes.get(at) else { break };
+            let Some(record) = self.operation(at) else { break };
+            builder.prefetch_integers(record.key, if by_value { record.value } else { record.write });
+            at = record.end;
         }
-        std::hint::black_box(seen);
         at
+    }
+
+    /// The read or write at a place, if all of it is there. Which of the two it is decides no branch.
+    #[inline]
+    fn operation(&self, place: usize) -> Option<Record> {
+        let is_read = self.bytes[place] == b'R';
+        let start = place + 1 + 8 * usize::from(is_read);
+        let piece: &[u8; 24] = self.bytes.get(start..start + 24)?.try_into().ok()?;
+        let integer = |at: usize| i64::from_be_bytes(piece[at..at + 8].try_into().expect("eight bytes"));
+        Some(Record { is_read, write: integer(0), key: integer(8), value: integer(16), end: start + 24 })
+    }
+
+    #[inline]
+    fn integer_at(&self, place: usize) -> Option<i64> {
+        let bytes = self.bytes.get(place..place + 8)?;
+        Some(i64::from_be_bytes(bytes.try_into().expect("eight bytes")))
     }
 
     /// The integers of a record, after its kind.
@@ -249,9 +255,9 @@ impl Log<'_> {
     }
 
     fn integer(&mut self, what: &str) -> Result<i64, Fault> {
-        let piece = self.bytes.get(self.at..self.at + 8).ok_or_else(|| cut_off(self.bytes.len(), what))?;
+        let integer = self.integer_at(self.at).ok_or_else(|| cut_off(self.bytes.len(), what))?;
         self.at += 8;
-        Ok(i64::from_be_bytes(piece.try_into().expect("eight bytes")))
+        Ok(integer)
     }
 }
 

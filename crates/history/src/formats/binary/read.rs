@@ -67,18 +67,27 @@ fn preamble(bytes: &[u8], builder: &mut Builder) -> Result<(), Fault> {
             return Err(damaged(8, "the file is cut off after its first bytes"));
         }
         (Some(version), _) => {
-            let problem = format!("version {version} of the binary form is not known");
-            return Err(Fault::new(
-                8,
-                problem,
-                format!("version {VERSION}; a newer taipan may be able to read it"),
-            ));
+            return Err(other_version(version));
         }
     }
     if !builder.begin_header() {
         return Err(damaged(0, "the file begins twice"));
     }
     Ok(())
+}
+
+/// A file of another version: what to do depends on whether it is older or newer.
+fn other_version(version: u32) -> Fault {
+    let (problem, advice) = if version < VERSION {
+        (
+            "is no longer read",
+            "convert the original again, or convert it to JSON lines with the taipan that wrote it",
+        )
+    } else {
+        ("is not known", "a newer taipan may be able to read it")
+    };
+    let problem = format!("version {version} of the binary form {problem}");
+    Fault::new(8, problem, format!("version {VERSION}; {advice}"))
 }
 
 fn end(payload: &[u8], builder: &Builder) -> Result<(), Fault> {

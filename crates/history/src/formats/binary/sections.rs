@@ -1,7 +1,7 @@
 //! The sections of a part: found, measured and copied.
 
 use super::super::Fault;
-use super::section;
+use super::{VERSION, section};
 use bytemuck::Pod;
 
 /// Where one section lies in a frame.
@@ -55,7 +55,7 @@ impl<'a> Sections<'a> {
                 return Err(Fault::new(
                     entry,
                     format!("section {number} is not known"),
-                    "sections of version 1; a newer taipan may be able to read it",
+                    format!("sections of version {VERSION}; a newer taipan may be able to read it"),
                 ));
             }
             if places.iter().any(|(other, _)| *other == number) {
