@@ -30,6 +30,7 @@ mod parts;
 mod pipeline;
 mod problem;
 mod prove;
+mod reduce;
 mod refine;
 mod resolve;
 mod restrict;
@@ -50,6 +51,7 @@ pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
 pub use levels::{Implication, Level, LevelRow, Rule, TABLE, UnknownLevel, implications};
 pub use pipeline::check;
 pub use prove::add_proof;
+pub use reduce::{Reduced, reduce};
 pub use survey::{Mark, Survey, survey};
 pub use verdict::{
     Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,

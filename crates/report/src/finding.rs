@@ -2,7 +2,7 @@
 
 use crate::{Comparison, Violation, argue, phrase};
 use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Verdict};
-use history::{History, Transaction, TxnId};
+use history::{History, Id, Transaction, TxnId};
 use serde::Serialize;
 
 /// What is told of one check of one file at one level.
@@ -28,6 +28,8 @@ pub struct Finding {
     pub coverage: Option<Coverage>,
     /// Every kind of anomaly that was found, if that was asked for; none otherwise.
     pub anomalies: Option<Vec<Listed>>,
+    /// Whether the same was wrong before, and is not to count.
+    pub is_known: bool,
     /// The level whose verdict settles this one, if it was not checked itself.
     pub follows_from: Option<String>,
     /// Every violation, if the check went by the database's timestamps.
@@ -69,6 +71,8 @@ pub struct Member {
     pub session: String,
     /// Its place in its session, from 0.
     pub position: u32,
+    /// Its place in the file, from 0.
+    pub place: usize,
     /// `committed`, `aborted` or `unknown`.
     pub status: &'static str,
     /// The client's clock from begin to the answer to commit.
@@ -167,6 +171,11 @@ impl Finding {
         }
     }
 
+    /// Known from before.
+    pub fn known(self) -> Self {
+        Self { is_known: true, ..self }
+    }
+
     /// With what the history tested.
     pub fn with_coverage(self, coverage: Coverage) -> Self {
         Self { coverage: Some(coverage), ..self }
@@ -205,6 +214,7 @@ impl Finding {
             support: Vec::new(),
             coverage: None,
             anomalies: None,
+            is_known: false,
             follows_from: None,
             by_timestamps: None,
             comparison: None,
@@ -248,6 +258,7 @@ impl Member {
             name: transaction.name().to_string(),
             session: history.sessions().get(transaction.session()).to_string(),
             position: transaction.position(),
+            place: transaction.id().index(),
             status: transaction.status().name(),
             client: transaction.client().map(|span| (span.begin, span.end)),
             db: transaction.db().map(|(start, commit)| (start.to_string(), commit.to_string())),

@@ -2,10 +2,11 @@
 //!
 //! The page is a list of verdicts; a violation has its argument as steps, its core as a graph, and its
 //! transactions on the lanes of their sessions. Pointing at a step or an edge, or moving the focus to it, marks the
-//! operations it speaks of in all three.
+//! operations it speaks of in all three. Below, the whole history at a glance, with the core and what else happened.
 
 use crate::lanes::{Lane, lanes};
 use crate::picture::shown_operations;
+use crate::strip::{STRIP_SCRIPT, STRIP_STYLE, strip};
 use crate::svg::{COLOURS, STYLE, drawing};
 use crate::told::Tally;
 use crate::{Finding, Member, Step, Surveyed, Told};
@@ -23,7 +24,7 @@ pub fn html(told: &Told) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
-                style { (PreEscaped(COLOURS)) (PreEscaped(STYLE)) (PreEscaped(PAGE_STYLE)) }
+                style { (PreEscaped(COLOURS)) (PreEscaped(STYLE)) (PreEscaped(PAGE_STYLE)) (PreEscaped(STRIP_STYLE)) }
             }
             body {
                 header {
@@ -36,10 +37,11 @@ pub fn html(told: &Told) -> String {
                     @for (index, finding) in told.findings.iter().enumerate() {
                         @if finding.anomaly.is_some() { (violation(index, finding)) }
                     }
+                    @for overview in &told.overviews { (strip(overview, &told.findings)) }
                     @if !told.troubles.is_empty() { (troubles(told)) }
                 }
                 footer { "Taipan " (env!("CARGO_PKG_VERSION")) }
-                script { (PreEscaped(SCRIPT)) }
+                script { (PreEscaped(SCRIPT)) (PreEscaped(STRIP_SCRIPT)) }
             }
         }
     };
@@ -238,7 +240,7 @@ a{color:var(--wr)}code,pre,.txn,.steps{font-family:ui-monospace,SFMono-Regular,M
 code{overflow-wrap:anywhere}.steps{font-size:.875rem;line-height:1.7}.steps .steps{padding-left:1.5rem}\
 .steps>li[tabindex]{border-radius:4px;padding:0 .4rem;cursor:default}\
 .steps .edge{font-weight:700;white-space:nowrap}.edge.wr{color:var(--wr)}.edge.ww{color:var(--ww)}\
-.edge.rw{color:var(--rw)}.edge.so,.edge.rt{color:var(--so)}.scroll{overflow-x:auto}\
+.edge.rw{color:var(--rw)}.edge.so,.edge.rt,.edge.ts{color:var(--so)}.scroll{overflow-x:auto}\
 .lanes{display:grid;gap:.5rem;align-items:start;width:max-content;min-width:100%;font-size:.8125rem}\
 .session{color:var(--faint);padding:.5rem 1rem .5rem 0;grid-column:1;white-space:nowrap}\
 .txn{background:var(--card);border:1.5px solid var(--line);border-radius:7px;padding:.4rem .6rem}\

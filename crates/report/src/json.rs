@@ -13,6 +13,7 @@ pub fn json_line(finding: &Finding) -> String {
         verdict: finding.verdict,
         anomaly: finding.anomaly.as_ref().map(|anomaly| anomaly.name.as_str()),
         common_name: finding.anomaly.as_ref().and_then(|anomaly| anomaly.common),
+        known: finding.is_known,
         reason: finding.reason.as_deref(),
         transactions: violated.then_some(names),
         explanation: violated.then_some(&finding.explanation),
@@ -44,6 +45,8 @@ struct Object<'a> {
     anomaly: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     common_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    known: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

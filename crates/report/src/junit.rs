@@ -4,8 +4,8 @@ use crate::{Finding, Palette, Told, text};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::time::Duration;
 
-/// Everything a run has to tell as JUnit XML. A violation is a failure; an undecided check and a file that could not
-/// be read are errors.
+/// Everything a run has to tell as JUnit XML. A violation is a failure, one that is known from before is
+/// skipped; an undecided check and a file that could not be read are errors.
 pub fn junit(told: &Told) -> String {
     let mut suites: Vec<TestSuite> = Vec::new();
     for finding in &told.findings {
@@ -34,6 +34,14 @@ fn suite<'s>(suites: &'s mut Vec<TestSuite>, file: &str) -> &'s mut TestSuite {
 
 fn case(finding: &Finding) -> TestCase {
     let status = match (&finding.anomaly, &finding.reason) {
+        (Some(anomaly), _) if finding.is_known => {
+            let mut status = TestCaseStatus::skipped();
+            status
+                .set_type(&*anomaly.name)
+                .set_message(format!("{}: violated as before: {anomaly}", finding.level))
+                .set_description(text(finding, Palette::plain()));
+            status
+        }
         (Some(anomaly), _) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status

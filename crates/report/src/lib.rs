@@ -5,13 +5,16 @@
 //! * [`Finding`] — what is told of one check of one file at one level: names resolved, sentences made,
 //!   independent of the history it came from. Every rendering is a function of findings.
 //! * [`Step`] — one edge of the argument with its sentence; inferred edges carry the steps they follow from.
+//! * [`Overview`] — a whole history in a few thousand numbers, for the page.
 //! * [`Palette`] — how text is coloured, if it is.
 //!
 //! The path of a verdict: `phrase` puts values and operations into words, `argue` edges into sentences,
-//! `finding` collects both; `text` and `json` render one finding, `junit`, `sarif` and `html` everything a run
+//! `finding` collects both; `text` and `json` render one finding, `junit`, `sarif`, `markdown` and `html` everything a run
 //! has to tell ([`Told`]); `svg` and `graphs` draw the core, `lattice` the levels.
 
 mod argue;
+mod book;
+mod difference;
 mod finding;
 mod graphs;
 mod html;
@@ -20,21 +23,28 @@ mod junit;
 mod lanes;
 mod lattice;
 mod layout;
+mod markdown;
+mod overview;
 mod phrase;
 mod picture;
 mod sarif;
 mod shorten;
+mod strip;
 mod svg;
 mod text;
 mod timestamps;
 mod told;
 
+pub use book::{Page, pages, pages_about};
+pub use difference::{Difference, Run, difference};
 pub use finding::{Cost, Finding, Listed, Member, Named, Place, Size, Step};
 pub use graphs::{dot, mermaid};
 pub use html::html;
 pub use json::json_line;
 pub use junit::junit;
 pub use lattice::{lattice, lattice_page};
+pub use markdown::markdown;
+pub use overview::{Overview, Remark};
 pub use phrase::{operation, predicate};
 pub use sarif::sarif;
 pub use svg::svg;

@@ -65,6 +65,8 @@ fn result(finding: &Finding, rule_index: usize) -> ResultObject<'_> {
         level,
         message: Message { text: text(finding, Palette::plain()).trim_end().to_owned() },
         locations: vec![location(&finding.file)],
+        baseline_state: finding.is_known.then_some("unchanged"),
+        suppressions: if finding.is_known { vec![Suppression { kind: "external" }] } else { Vec::new() },
         partial_fingerprints: finding.anomaly.as_ref().map(|anomaly| {
             let names: Vec<&str> = finding.transactions.iter().map(|member| member.name.as_str()).collect();
             Fingerprints { core: format!("{}/{}/{}", finding.level, anomaly.name, names.join(",")) }
@@ -173,10 +175,21 @@ struct ResultObject<'a> {
     level: &'a str,
     message: Message,
     locations: Vec<Location>,
+    /// `unchanged` for what is known from before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline_state: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suppressions: Vec<Suppression>,
     #[serde(skip_serializing_if = "Option::is_none")]
     partial_fingerprints: Option<Fingerprints>,
     #[serde(skip_serializing_if = "Option::is_none")]
     properties: Option<Properties<'a>>,
+}
+
+/// Why a result does not count: somebody else keeps the list.
+#[derive(Serialize)]
+struct Suppression {
+    kind: &'static str,
 }
 
 #[derive(Serialize)]

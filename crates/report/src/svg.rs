@@ -28,10 +28,10 @@ pub(crate) const STYLE: &str = "\
 .core .name{font-weight:700}.core .more{fill:var(--faint)}\
 .core path.edge{fill:none;stroke-width:2}\
 .core .wr path.edge{stroke:var(--wr)}.core .ww path.edge{stroke:var(--ww)}.core .rw path.edge{stroke:var(--rw)}\
-.core .so path.edge,.core .rt path.edge{stroke:var(--so);stroke-dasharray:5 4}\
+.core .so path.edge,.core .rt path.edge,.core .ts path.edge{stroke:var(--so);stroke-dasharray:5 4}\
 .core .wr .label,#tip-wr path{fill:var(--wr)}.core .ww .label,#tip-ww path{fill:var(--ww)}\
 .core .rw .label,#tip-rw path{fill:var(--rw)}.core .so .label,#tip-so path{fill:var(--so)}\
-.core .rt .label,#tip-rt path{fill:var(--rt)}\
+.core .rt .label,.core .ts .label,#tip-rt path,#tip-ts path{fill:var(--rt)}\
 .core .label{font-weight:700;text-anchor:middle;paint-order:stroke;stroke:var(--paper);stroke-width:5px;\
 stroke-linejoin:round}";
 
@@ -59,7 +59,7 @@ pub(crate) fn drawing(finding: &Finding, style: &str) -> String {
         escape(&title(finding)),
         escape(&finding.explanation.iter().map(|step| step.why.as_str()).collect::<Vec<_>>().join(". ")),
     );
-    for kind in ["wr", "ww", "rw", "so", "rt"] {
+    for kind in ["wr", "ww", "rw", "so", "rt", "ts"] {
         let _ = write!(
             out,
             "<marker id=\"tip-{kind}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" \

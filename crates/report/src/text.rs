@@ -59,7 +59,8 @@ fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::
     let (colour, strong) = (palette.verdict(finding.verdict), palette.strong);
     write!(out, "{}: {}: {colour}{}{colour:#}", finding.file, finding.level, finding.verdict)?;
     if let Some(anomaly) = &finding.anomaly {
-        write!(out, ": {strong}{anomaly}{strong:#}")?;
+        let known = if finding.is_known { ", as before" } else { "" };
+        write!(out, ": {strong}{anomaly}{strong:#}{known}")?;
     }
     if let Some(reason) = &finding.reason {
         write!(out, ": {reason}")?;
@@ -253,7 +254,7 @@ fn count(number: usize, noun: &str) -> String {
 }
 
 /// `1,234`.
-fn grouped(number: usize) -> String {
+pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

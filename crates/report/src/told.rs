@@ -1,6 +1,6 @@
 //! Everything one run has to tell: findings, and the files that could not be checked.
 
-use crate::Finding;
+use crate::{Finding, Overview};
 use checker::{Level, Mark};
 
 /// What a run has to tell, for renderings that need all of it at once.
@@ -12,6 +12,8 @@ pub struct Told {
     pub troubles: Vec<Trouble>,
     /// Files that were checked at all levels.
     pub surveys: Vec<Surveyed>,
+    /// Whole histories at a glance, for the page.
+    pub overviews: Vec<Overview>,
 }
 
 /// A file and what every level comes to.

@@ -5,7 +5,7 @@
 
 use checker::{Level, Options};
 use history::formats::notation;
-use report::{Cost, Finding, Palette, Told};
+use report::{Cost, Finding, Overview, Palette, Remark, Told};
 
 /// A violation: its name, the level that forbids it, and a history.
 struct Case {
@@ -92,8 +92,9 @@ fn pictures_and_pages() {
     let skew = finding(skew);
     insta::assert_snapshot!("write_skew_svg", report::svg(&skew));
     insta::assert_snapshot!("write_skew_dot", report::dot(&skew));
-    let told = Told { findings: vec![skew], troubles: Vec::new(), surveys: Vec::new() };
+    let told = Told { findings: vec![skew], ..Told::default() };
     insta::assert_snapshot!("write_skew_sarif", report::sarif(&told));
+    insta::assert_snapshot!("write_skew_markdown", report::markdown(&told));
     insta::assert_snapshot!("write_skew_html", report::html(&told).replace("><", ">\n<"));
 }
 
@@ -101,7 +102,11 @@ fn pictures_and_pages() {
 fn hostile_names_are_escaped() {
     let hostile = case("hostile", "SER", r#""<b>&\"1\"": r("<script>alert(1)</script>",7)"#);
     let finding = finding(&hostile);
-    let told = Told { findings: vec![finding.clone()], troubles: Vec::new(), surveys: Vec::new() };
+    let told = Told { findings: vec![finding.clone()], ..Told::default() };
+    let history = notation::parse(hostile.history).expect("the gallery is well written");
+    let remark = Remark { at: 0, until: None, text: "</script><script>alert(1)</script><b>".to_owned() };
+    let overviews = vec![Overview::of("gallery.hist", &history, &[remark])];
+    let told = Told { overviews, ..told };
     for page in [report::html(&told), report::svg(&finding), report::junit(&told)] {
         assert!(!page.contains("<script>alert"), "{page}");
         assert!(!page.contains("<b>"), "{page}");

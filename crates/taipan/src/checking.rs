@@ -7,7 +7,7 @@ use crate::limits::{self, Guard, Limits};
 use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
 use checker::timestamped;
-use checker::{Budget, Coverage, Fragment, Level, Options, Passes, Strategy, Undecided, Verdict};
+use checker::{Budget, Coverage, Fragment, Level, Options, Passes, Reduced, Strategy, Undecided, Verdict};
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
 use report::{Cost, Finding, Size};
@@ -38,6 +38,9 @@ pub(crate) enum Order {
     /// Both, compared.
     Both,
 }
+
+/// How long a history is made smaller at most, unless a limit says otherwise.
+const REDUCTION_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A history that was read, and how.
 pub(crate) struct Opened {
@@ -283,6 +286,25 @@ impl<'f> Checking<'f> {
         let found = guarded(&opened.name, || checker::inventory(&opened.history, checked.level, &options))?;
         let finding = checked.finding.with_anomalies(&opened.history, &found);
         Ok(Checked { finding, ..checked })
+    }
+
+    /// The smallest sub-history of a violated one that is still violated; none if none is found in time.
+    pub(crate) fn reduce(&self, opened: &Opened, checked: &Checked) -> Result<Option<Reduced>, String> {
+        let Verdict::Violated(evidence) = &checked.verdict else { return Ok(None) };
+        let guard = self.limits.guard(Instant::now());
+        let budget = match self.limits.time {
+            Some(_) => guard.budget(),
+            None => guard.budget().with_timeout(REDUCTION_TIME_MAX),
+        };
+        // Parts are tiny, whatever the whole was.
+        let options = Options { threads: 1, ..self.options(budget) };
+        let level = checked.level;
+        let by_timestamps = self.goes_by_timestamps(opened, level);
+        let judge = |history: &History| match by_timestamps {
+            true => timestamped::judge(history, level, &options).0.verdict,
+            false => checker::check(history, level, &options).verdict,
+        };
+        guarded(&opened.name, || checker::reduce(&opened.history, level, &options, evidence, judge))
     }
 
     fn options(&self, budget: Budget) -> Options {

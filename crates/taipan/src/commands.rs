@@ -4,6 +4,7 @@ mod certify;
 mod check;
 mod convert;
 mod demo;
+mod diff;
 mod explain;
 mod generate;
 mod hunt;
@@ -22,6 +23,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
     match command {
         Command::Check(flags) => check::run(&flags, console),
         Command::Explain(flags) => explain::run(&flags, console),
+        Command::Diff(flags) => diff::run(&flags, console),
         Command::Certify(flags) => certify::run(&flags, console),
         Command::Smt(flags) => smt::run(&flags, console),
         Command::Demo(_) => demo::run(console),

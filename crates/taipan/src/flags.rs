@@ -41,6 +41,7 @@ pub(crate) enum Command {
     Demo(DemoFlags),
     Check(CheckFlags),
     Explain(ExplainFlags),
+    Diff(DiffFlags),
     Certify(CertifyFlags),
     Smt(SmtFlags),
     Run(Box<RunFlags>),
@@ -87,6 +88,8 @@ pub(crate) enum Output {
     Junit,
     /// SARIF 2.1.0, for code scanning
     Sarif,
+    /// Markdown, for the summary that a continuous-integration service shows beside a run
+    Markdown,
     /// One self-contained page
     Html,
 }
@@ -115,6 +118,10 @@ pub(crate) enum ExplainOutput {
     Dot,
     /// The same for issue trackers that draw Mermaid
     Mermaid,
+    /// The smallest violated sub-history, in the one-line notation
+    Notation,
+    /// The same as JSON lines
+    Jsonl,
 }
 
 /// Check histories against isolation levels
@@ -135,6 +142,8 @@ Examples:
   taipan check --all-levels history.jsonl         the strongest that hold, the weakest that are violated
   taipan check --output json logs/*.jsonl | jq .  one object for every file and level
   taipan check --timeout 60 --max-memory 4G big.tph
+  taipan check --baseline known.jsonl h.jsonl     fails only on what an earlier run with --output json did not say
+  taipan check --output markdown h.jsonl >> $GITHUB_STEP_SUMMARY
   taipan check --by timestamps --level SI h.jsonl every result that its snapshot does not hold
   taipan check --certificate proof.jsonl h.jsonl  to be re-checked with `taipan certify h.jsonl proof.jsonl`
   zstdcat h.jsonl.zst | taipan check -")]
@@ -158,9 +167,19 @@ pub(crate) struct CheckFlags {
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
 
+    /// What was wrong before does not count: FILE is what `taipan check --output json` printed then. A violation of the
+    /// same kind in the same file at the same level is marked and leaves the exit status alone
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+
     /// Also write one self-contained page
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+
+    /// What else happened, for the page: one JSON object a line with `at`, perhaps `until` (both by the clients' clocks),
+    /// and `text`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) remarks: Option<PathBuf>,
 
     /// Also write down why: for every file and level a line that `taipan certify` re-checks
     #[arg(long, value_name = "FILE")]
@@ -249,18 +268,32 @@ pub(crate) struct SmtFlags {
 }
 
 /// Explain why a history violates a level: the smallest violating part, edge by edge
+///
+/// The smallest sub-history that is still violated can be saved: a history of its own, small enough for a bug report, that
+/// anybody can check again. What its transactions saw of those left out is left out, too.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit status: as of `taipan check`.
+Exit status: as of `taipan check`; with --anomaly 0, or 3 if the book has no such page.
 
 Examples:
   taipan explain history.jsonl
+  taipan explain --save small.jsonl --save small.hist history.jsonl
+  taipan explain --output notation history.jsonl
   taipan explain --level SI --output html history.jsonl > why.html
-  taipan explain --output dot history.jsonl | dot -Tpdf > why.pdf")]
+  taipan explain --output dot history.jsonl | dot -Tpdf > why.pdf
+  taipan explain --anomaly G-single               what the name means, with an example")]
 pub(crate) struct ExplainFlags {
     /// The history
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "anomaly")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Print the book's page on an anomaly, by any of its names
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "save", "level"])]
+    pub(crate) anomaly: Option<String>,
+
+    /// Save the smallest violated sub-history, in the format that the name tells; may be given several times
+    #[arg(long, value_name = "OUT")]
+    pub(crate) save: Vec<PathBuf>,
 
     /// What decides the order of transactions [default: as of `taipan check`]
     #[arg(long, value_name = "WHAT")]
@@ -272,6 +305,48 @@ pub(crate) struct ExplainFlags {
     /// How to print it
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: ExplainOutput,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingFlags,
+
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
+}
+
+/// Compare two histories, or two runs: levels, anomalies, and how much was tested
+///
+/// A and B are histories, which are checked, or what `taipan check --output json` printed of some. Histories of runs are
+/// matched by name, unless each has only one.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status:
+  0  the same verdicts and anomalies, wherever both were checked
+  1  they differ
+  3  usage or input error
+
+Examples:
+  taipan diff before.jsonl after.jsonl             at all levels
+  taipan diff --level SI,SER before.jsonl after.jsonl
+  taipan check --output json logs/*.jsonl > today.json; taipan diff yesterday.json today.json")]
+pub(crate) struct DiffFlags {
+    /// A history, or results
+    #[arg(value_name = "A")]
+    pub(crate) a: PathBuf,
+
+    /// Another one
+    #[arg(value_name = "B")]
+    pub(crate) b: PathBuf,
+
+    /// A level by name or alias, for histories; may be given several times [default: all]
+    #[arg(long, value_name = "LEVEL", value_parser = level, value_delimiter = ',')]
+    pub(crate) level: Vec<Level>,
+
+    /// How to print
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: ListOutput,
 
     #[command(flatten)]
     pub(crate) reading: ReadingFlags,

@@ -9,6 +9,7 @@
 //!
 //! No logic lives here: what can be decided is decided in `checker`, what is said is said in `report`.
 
+mod baseline;
 mod certificates;
 mod checking;
 mod commands;

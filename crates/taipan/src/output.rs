@@ -1,14 +1,18 @@
 //! Findings on their way out: some forms are printed one by one, others when all are known.
 
+use crate::baseline::Baseline;
 use crate::console::{Console, Progress, Stop};
 use crate::flags::Output;
-use report::Finding;
+use history::History;
+use report::{Finding, Overview, Remark};
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Takes findings in the order given and prints them.
 pub(crate) struct Sink {
     output: Output,
+    baseline: Option<Baseline>,
+    remarks: Vec<Remark>,
     page: Option<PathBuf>,
     told: report::Told,
 }
@@ -16,7 +20,22 @@ pub(crate) struct Sink {
 impl Sink {
     /// Prints in this form; a page is also written into a file if one is named.
     pub(crate) fn new(output: Output, page: Option<PathBuf>) -> Self {
-        Self { output, page, told: report::Told::default() }
+        Self { output, baseline: None, remarks: Vec::new(), page, told: report::Told::default() }
+    }
+
+    /// The same; what the baseline holds is known.
+    pub(crate) fn against(self, baseline: Option<Baseline>) -> Self {
+        Self { baseline, ..self }
+    }
+
+    /// The same; on a page these remarks are beside every history.
+    pub(crate) fn remarked(self, remarks: Vec<Remark>) -> Self {
+        Self { remarks, ..self }
+    }
+
+    /// Whether all that is wrong in a finding is known from before.
+    pub(crate) fn knows(&mut self, finding: &Finding) -> bool {
+        self.baseline.as_mut().is_some_and(|baseline| baseline.knows(finding))
     }
 
     /// A finding.
@@ -31,7 +50,7 @@ impl Sink {
             match self.output {
                 Output::Text => write!(console.out(), "{}", report::text(&finding, palette))?,
                 Output::Json => writeln!(console.out(), "{}", report::json_line(&finding))?,
-                Output::Junit | Output::Sarif | Output::Html => {}
+                Output::Junit | Output::Sarif | Output::Markdown | Output::Html => {}
             }
             // Whoever reads along sees each answer when it is known.
             console.out().flush()
@@ -40,6 +59,13 @@ impl Sink {
             self.told.findings.push(finding);
         }
         Ok(())
+    }
+
+    /// A whole history, of which a page shows an overview.
+    pub(crate) fn history(&mut self, file: &str, history: &History) {
+        if self.page.is_some() || self.output == Output::Html {
+            self.told.overviews.push(Overview::of(file, history, &self.remarks));
+        }
     }
 
     /// What all levels of a file come to.
@@ -84,7 +110,11 @@ impl Sink {
             Output::Text | Output::Json => {}
             Output::Junit => writeln!(out, "{}", report::junit(&self.told))?,
             Output::Sarif => writeln!(out, "{}", report::sarif(&self.told))?,
+            Output::Markdown => write!(out, "{}", report::markdown(&self.told))?,
             Output::Html => writeln!(out, "{}", report::html(&self.told))?,
+        }
+        for gone in self.baseline.iter().flat_map(Baseline::gone) {
+            console.note(format_args!("no longer seen: {gone}"));
         }
         if let Some(page) = self.page {
             std::fs::write(&page, report::html(&self.told))

@@ -1,5 +1,6 @@
 //! `taipan check`: every file at every level asked for.
 
+use crate::baseline::Baseline;
 use crate::certificates::Certificates;
 use crate::checking::{Checked, Checking, Opened, Order, Unopened};
 use crate::console::{Console, Outcome, Progress, Stop};
@@ -7,7 +8,7 @@ use crate::exit::Exit;
 use crate::flags::{By, CheckFlags, SearchFlags};
 use crate::output::Sink;
 use checker::{Fragment, Level, Survey};
-use report::{Finding, Surveyed};
+use report::{Finding, Remark, Surveyed};
 use std::path::Path;
 
 pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
@@ -20,7 +21,11 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
             console.note(format_args!("{}'s {level} is checked as {}", profile.name, meant.definition()));
         }
     }
-    let mut sink = Sink::new(flags.output, flags.report.clone());
+    let baseline = flags.baseline.as_deref().map(Baseline::read).transpose().map_err(Stop::Error)?;
+    let mut sink = Sink::new(flags.output, flags.report.clone()).against(baseline);
+    if let Some(remarks) = &flags.remarks {
+        sink = sink.remarked(read_remarks(remarks)?);
+    }
     let mut certificates = flags.certificate.as_deref().map(Certificates::create).transpose()?;
     let mut exit = Exit::Accepted;
     {
@@ -36,6 +41,17 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
         certificates.finish()?;
     }
     Ok(exit)
+}
+
+fn read_remarks(path: &Path) -> Result<Vec<Remark>, Stop> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Stop::Error(format!("{name}: the remarks cannot be read: {error}")))?;
+    Remark::parse_all(&text).map_err(|(line, error)| {
+        Stop::Error(format!(
+            "{name}:{line}: no remark: {error}; expected an object like {{\"at\":100,\"until\":200,\"text\":\"…\"}}"
+        ))
+    })
 }
 
 /// What decides the order of transactions. Questions that only results answer are asked of them.
@@ -90,6 +106,7 @@ fn check_file(
     if let Some(warning) = &opened.warning {
         progress.pause(|| console.note(warning));
     }
+    sink.history(&name, &opened.history);
     let check = |level: Level| {
         progress.say(format_args!("{name}: {level}"));
         let checked = checking.check(&opened, level)?;
@@ -119,11 +136,16 @@ fn check_file(
     for result in results {
         exit = exit.and(match result {
             Ok(checked) => {
-                let exit = checked.exit();
+                let mut exit = checked.exit();
                 if let Some(certificates) = &mut certificates {
                     certificates.write(&checking.certificate(&opened, &checked))?;
                 }
-                sink.finding(checked.finding, console, progress)?;
+                let mut finding = checked.finding;
+                if sink.knows(&finding) {
+                    finding = finding.known();
+                    exit = Exit::Accepted;
+                }
+                sink.finding(finding, console, progress)?;
                 exit
             }
             Err(message) => {
@@ -142,14 +164,14 @@ fn check_file(
 }
 
 /// What all levels come to, beside the frontier.
-struct All {
-    follows: Vec<Finding>,
-    surveyed: Surveyed,
+pub(crate) struct All {
+    pub(crate) follows: Vec<Finding>,
+    pub(crate) surveyed: Surveyed,
 }
 
 /// What is told of all levels: the strongest that hold, the weakest that are violated, and what is not known; and what
 /// follows from that.
-fn frontier(
+pub(crate) fn frontier(
     opened: &Opened,
     check: impl Fn(Level) -> Result<Checked, String>,
     probe: impl Fn(Level, &Fragment<'_>) -> Result<Option<Checked>, String>,

@@ -4,10 +4,29 @@ use crate::checking::{Checking, Order, Unopened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{By, ExplainFlags, ExplainOutput};
-use report::{Finding, Told};
+use crate::input::target_format;
+use checker::Reduced;
+use history::formats::{Format, write_path, write_string};
+use report::{Finding, Overview, Size, Told};
 use std::io::Write;
+use std::path::Path;
 
 pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
+    if let Some(name) = &flags.anomaly {
+        return page(name, console);
+    }
+    let Some(file) = &flags.file else { return Err(Stop::Error("no history was given".to_owned())) };
+    let is_about_part = matches!(flags.output, ExplainOutput::Notation | ExplainOutput::Jsonl);
+    if !flags.save.is_empty() && flags.levels.level.len() > 1 {
+        return Err(Stop::Error("--save is about one level: give --level once".to_owned()));
+    }
+    let targets: Vec<(&Path, Format)> = flags
+        .save
+        .iter()
+        .map(|out| Ok((out.as_path(), target_format(out, None)?)))
+        .collect::<Result<_, String>>()
+        .map_err(Stop::Error)?;
+    let mut parts = Vec::new();
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let checking = checking.ordered(match flags.by {
         Some(By::Timestamps) => Order::Timestamps,
@@ -18,8 +37,8 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
     let mut told = Told::default();
     {
         let progress = console.progress(1);
-        progress.say(format_args!("reading {}", flags.file.display()));
-        match checking.open(&flags.file, &flags.reading) {
+        progress.say(format_args!("reading {}", file.display()));
+        match checking.open(file, &flags.reading) {
             Err(Unopened::Trouble(message)) => return Err(Stop::Error(message)),
             Err(Unopened::Ended(ended)) => {
                 exit = Exit::Undecided;
@@ -29,16 +48,29 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
                 if let Some(warning) = &opened.warning {
                     progress.pause(|| console.note(warning));
                 }
+                if flags.output == ExplainOutput::Html {
+                    told.overviews.push(Overview::of(&opened.name, &opened.history, &[]));
+                }
                 for level in checking.levels(&flags.levels.level, &opened).map_err(Stop::Error)? {
                     progress.say(format_args!("{}: {level}", opened.name));
                     let checked = checking.check(&opened, level).map_err(Stop::Error)?;
                     exit = exit.and(checked.exit());
+                    if is_about_part || !targets.is_empty() {
+                        progress.say(format_args!("{}: {level}: smaller and smaller", opened.name));
+                        let reduced = checking.reduce(&opened, &checked).map_err(Stop::Error)?;
+                        parts.push(Part { reduced, whole: Size::of(&opened.history) });
+                    }
                     told.findings.push(checked.finding);
                 }
             }
         }
     }
+    for (part, finding) in parts.iter().zip(&told.findings) {
+        part.save(&targets, finding, console)?;
+    }
     match flags.output {
+        ExplainOutput::Notation => print_parts(&parts, Format::Notation, console)?,
+        ExplainOutput::Jsonl => print_parts(&parts, Format::Jsonl, console)?,
         ExplainOutput::Html => writeln!(console.out(), "{}", report::html(&told))?,
         output => {
             for finding in &told.findings {
@@ -66,6 +98,65 @@ fn print(finding: &Finding, output: ExplainOutput, console: &mut Console) -> Res
         ExplainOutput::Svg => writeln!(out, "{}", report::svg(finding))?,
         ExplainOutput::Dot => write!(out, "{}", report::dot(finding))?,
         ExplainOutput::Mermaid => write!(out, "{}", report::mermaid(finding))?,
+        ExplainOutput::Notation | ExplainOutput::Jsonl => {}
     }
     Ok(())
+}
+
+/// What is left of a violated history, if anything violated was found.
+struct Part {
+    reduced: Option<Reduced>,
+    whole: Size,
+}
+
+impl Part {
+    fn save(
+        &self,
+        targets: &[(&Path, Format)],
+        finding: &Finding,
+        console: &mut Console,
+    ) -> Result<(), Stop> {
+        let Finding { file, level, verdict, .. } = finding;
+        let Some(reduced) = &self.reduced else {
+            let why = match finding.anomaly {
+                Some(_) => "no smaller part was found violated by itself in time",
+                None => "nothing is violated",
+            };
+            console.note(format_args!("{file}: {level}: {verdict}: {why}"));
+            return Ok(());
+        };
+        let Size { transactions, operations, .. } = Size::of(&reduced.history);
+        let open = if reduced.is_minimal { "" } else { "; it may be smaller yet, the time was up" };
+        for (path, format) in targets {
+            write_path(&reduced.history, *format, path).map_err(|error| Stop::Error(error.to_string()))?;
+            console.note(format_args!(
+                "{}: {transactions} of {} transactions, {operations} of {} operations, still violated{open}",
+                path.display(),
+                self.whole.transactions,
+                self.whole.operations
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn print_parts(parts: &[Part], format: Format, console: &mut Console) -> Result<(), Stop> {
+    for reduced in parts.iter().filter_map(|part| part.reduced.as_ref()) {
+        let text = write_string(&reduced.history, format).map_err(|error| Stop::Error(error.to_string()))?;
+        write!(console.out(), "{text}")?;
+    }
+    Ok(())
+}
+
+/// The book's page on an anomaly.
+fn page(name: &str, console: &mut Console) -> Outcome {
+    let found = report::pages_about(name);
+    if found.is_empty() {
+        let titles: Vec<&str> = report::pages().iter().map(|page| page.title).collect();
+        return Err(Stop::Error(format!("the book has no page on {name:?}; it has: {}", titles.join("; "))));
+    }
+    for page in found {
+        writeln!(console.out(), "{}\n", page.text)?;
+    }
+    Ok(Exit::Accepted)
 }

@@ -88,6 +88,7 @@ fn extra(random: &mut Random, mix: Mix) -> SketchTxn {
     let operation =
         if mix.write > 0 { SketchOp::Write { key, value } } else { SketchOp::Append { key, value } };
     SketchTxn {
+        id: None,
         session: session_name(random.below(4)),
         status: Status::Committed,
         client: None,

@@ -1,7 +1,7 @@
 //! An editable copy of a history: owned names and values, vectors one can remove from.
 //!
 //! A sketch keeps what a verdict can depend on: sessions, statuses, client clocks, database timestamps,
-//! operations, results, initial values. Transaction ids, `ctx` and unknown fields are left behind.
+//! operations, results, initial values. Transaction ids, `ctx` and unknown fields are left behind; an id can be given.
 
 use history::formats::notation;
 use history::{
@@ -76,6 +76,8 @@ pub enum SketchOp {
 /// An owned transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SketchTxn {
+    /// Its id, if it is to have one of its own. None of another transaction, by whatever name.
+    pub id: Option<String>,
     /// The connection that issued it.
     pub session: Name,
     /// Whether it took effect.
@@ -91,6 +93,8 @@ pub struct SketchTxn {
 /// An editable copy of a history.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sketch {
+    /// The level that its header is to name.
+    pub level: Option<String>,
     /// Values before the first transaction.
     pub initial: Vec<(Name, Datum)>,
     /// The transactions; those of one session in session order.
@@ -102,10 +106,12 @@ impl Sketch {
     pub fn of(history: &History) -> Self {
         let copy = Copier { history };
         Self {
+            level: None,
             initial: copy.rows(history.initial()),
             transactions: history
                 .transactions()
                 .map(|txn| SketchTxn {
+                    id: None,
                     session: history.sessions().get(txn.session()).to_owned(),
                     status: txn.status(),
                     client: txn.client(),
@@ -119,6 +125,9 @@ impl Sketch {
     /// Makes the history that it is a sketch of.
     pub fn build(&self) -> History {
         let mut make = Maker { builder: Builder::new() };
+        if let Some(level) = &self.level {
+            make.builder.set_level(level);
+        }
         for (key, value) in &self.initial {
             let (key, value) = (make.key(key), make.value(value));
             make.builder.initial(key, value);
@@ -127,6 +136,9 @@ impl Sketch {
             let session = make.builder.session(txn.session.as_ref());
             make.builder.begin(session);
             make.builder.set_status(txn.status);
+            if let Some(id) = &txn.id {
+                make.builder.set_id(id.as_str().into()).expect("a sketch's ids are unique");
+            }
             if let Some(span) = txn.client {
                 make.builder.set_client(span).expect("a sketch's clocks run forwards");
             }

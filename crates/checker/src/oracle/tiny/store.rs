@@ -317,9 +317,9 @@ impl<'s> Simulation<'s> {
             let status = ran.status;
             let ops = self.results(ran);
             let client = (clocks && !self.random.chance(10)).then(|| self.clock(place));
-            transactions.push(SketchTxn { session, status, client, db: None, ops });
+            transactions.push(SketchTxn { id: None, session, status, client, db: None, ops });
         }
-        Sketch { initial: shown_initial, transactions }
+        Sketch { level: None, initial: shown_initial, transactions }
     }
 
     // ---- drawing operations ----

@@ -1,0 +1,465 @@
+//! The smallest sub-history that is still violated, as a history of its own: something for a bug report.
+//!
+//! *What*: takes the evidence of a violation and leaves out transactions, then operations, as long as what is left
+//! violates the level in the same way. What comes out can be written to a file and checked again by anybody.
+//!
+//! *Invariant*: every step weakens: **if what was there has an explanation, so has what is left**. So what comes out is
+//! violated because the whole is, not because something was torn apart:
+//!
+//! * a transaction goes as in [`crate::restrict`]: what others saw of it becomes unknown;
+//! * a result that was read may always go;
+//! * a write may go if nobody who is left can have seen it. In an order that explains what was there, no read finds that
+//!   write, so every read finds the same without it;
+//! * an empty transaction, an initial value of a key that nobody names, and all clocks may go.
+//!
+//! *Steps*:
+//! 1. The core of the evidence, and what it saw of others. If that is not violated by itself, nothing can be said.
+//! 2. One transaction after the other, where every operation is on one key.
+//! 3. One operation after the other: results first, then writes that nobody sees any more; larger pieces before single
+//!    ones. Again from 2 until nothing more can go.
+//! 4. Initial values and clocks that do not matter.
+//!
+//! What is left is minimal: without any one more of its transactions or operations it has an explanation, or another
+//! one than it had. A budget that ends earlier leaves what was reached by then.
+//!
+//! *Cost*: checks of tiny histories, about as many as the core has operations, twice. *Source*: Zeller and
+//! Hildebrandt, Simplifying and isolating failure-inducing input (2002), for the pieces.
+
+mod observed;
+
+use crate::Level;
+use crate::oracle::tiny::{Sketch, SketchOp};
+use crate::restrict::restrict_for;
+use crate::rows;
+use crate::verdict::{Evidence, Options, Verdict};
+use history::{History, Id, Name, TxnId};
+use observed::{Observed, is_write};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What is left of a violated history.
+#[derive(Clone, Debug)]
+pub struct Reduced {
+    /// A history of its own; its transactions keep their names and their order.
+    pub history: History,
+    /// The evidence that it is violated: it speaks of this history, not of the whole.
+    pub evidence: Box<Evidence>,
+    /// Whether nothing more can go; else the budget ended first.
+    pub is_minimal: bool,
+}
+
+/// Reduces a violated history. `judge` says what a smaller one comes to, as it did of the whole: [`check`](crate::check)
+/// in most cases. `None` if the part that the evidence speaks of is not found violated by itself within the budget.
+pub fn reduce(
+    history: &History,
+    level: Level,
+    options: &Options,
+    evidence: &Evidence,
+    judge: impl Fn(&History) -> Verdict,
+) -> Option<Reduced> {
+    let question = Question { level, options, judge: &judge };
+    let (best, evidence) = starts(history, level, options, evidence).find_map(|start| {
+        let start = Sketch { level: Some(level.name().to_owned()), ..start };
+        let evidence = question.violation(&start.build())?;
+        Some((start, evidence))
+    })?;
+    let mut reducing =
+        Reducing { question, anomaly: evidence.anomaly.name.clone(), best, evidence, is_minimal: true };
+    reducing.run();
+    let Reducing { mut best, evidence, is_minimal, .. } = reducing;
+    forget_default_ids(&mut best);
+    Some(Reduced { history: best.build(), evidence, is_minimal })
+}
+
+/// An id that says what a transaction is called anyway need not be written down.
+fn forget_default_ids(sketch: &mut Sketch) {
+    let mut lens: FxHashMap<Name, u32> = FxHashMap::default();
+    for txn in &mut sketch.transactions {
+        let position = lens.entry(txn.session.clone()).or_default();
+        if txn.id.as_ref().is_some_and(|id| *id == format!("{}:{position}", txn.session)) {
+            txn.id = None;
+        }
+        *position += 1;
+    }
+}
+
+/// The core by itself, where every operation is on one key; and the core with what it saw of others, which takes more room
+/// and says more.
+fn starts<'h>(
+    history: &'h History,
+    level: Level,
+    options: &Options,
+    evidence: &Evidence,
+) -> impl Iterator<Item = Sketch> + use<'h> {
+    let mut core = evidence.transactions.clone();
+    core.extend(evidence.edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
+    core.sort_unstable();
+    core.dedup();
+    let is_plain = !rows::has_many(history) && !options.mixed;
+    let names = Names::of(history);
+    [true, false].into_iter().filter(move |&alone| !alone || is_plain).map(move |alone| match alone {
+        true => by_itself(history, level, &core, &names),
+        false => with_what_it_saw(history, &core, &names),
+    })
+}
+
+fn by_itself(history: &History, level: Level, core: &[TxnId], names: &Names<'_>) -> Sketch {
+    let part = restrict_for(history, core, level);
+    let mut sketch = Sketch::of(&part.history);
+    for (txn, &whole) in sketch.transactions.iter_mut().zip(&part.txns) {
+        txn.id = names.unique(whole);
+    }
+    sketch
+}
+
+fn with_what_it_saw(history: &History, core: &[TxnId], names: &Names<'_>) -> Sketch {
+    let mut sketch = Sketch::of(history);
+    let is_core = |place: usize| core.binary_search(&TxnId::new(place)).is_ok();
+    for (place, txn) in sketch.transactions.iter_mut().enumerate() {
+        txn.id = names.unique(TxnId::new(place));
+        if !is_core(place) {
+            txn.ops.retain(is_write);
+        }
+    }
+    let seen = Observed::of(&sketch);
+    for (_, txn) in sketch.transactions.iter_mut().enumerate().filter(|(place, _)| !is_core(*place)) {
+        txn.ops.retain(|operation| !seen.misses(operation));
+    }
+    sketch.transactions.retain(|txn| !txn.ops.is_empty());
+    sketch
+}
+
+/// Names of transactions, where only one has them.
+struct Names<'h> {
+    history: &'h History,
+    several: FxHashSet<String>,
+}
+
+impl<'h> Names<'h> {
+    fn of(history: &'h History) -> Self {
+        // Only a session called 1 and one called "1", or an id like them, can share a name.
+        let mut sessions: FxHashSet<String> = FxHashSet::default();
+        let mut shared = history.transactions().any(|txn| txn.explicit_id().is_some());
+        for session in history.sessions().ids() {
+            shared |= !sessions.insert(history.sessions().get(session).to_string());
+        }
+        let mut several = FxHashSet::default();
+        if shared {
+            let mut seen: FxHashSet<String> = FxHashSet::default();
+            for txn in history.transactions() {
+                let name = txn.name().to_string();
+                if !seen.insert(name.clone()) {
+                    several.insert(name);
+                }
+            }
+        }
+        Self { history, several }
+    }
+
+    fn unique(&self, txn: TxnId) -> Option<String> {
+        let name = self.history.transaction(txn).name().to_string();
+        (!self.several.contains(&name)).then_some(name)
+    }
+}
+
+/// What is asked of every candidate.
+struct Question<'o> {
+    level: Level,
+    options: &'o Options,
+    judge: &'o dyn Fn(&History) -> Verdict,
+}
+
+impl Question<'_> {
+    fn violation(&self, history: &History) -> Option<Box<Evidence>> {
+        match (self.judge)(history) {
+            Verdict::Violated(evidence) => Some(evidence),
+            Verdict::Accepted(_) | Verdict::Undecided(_) => None,
+        }
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.options.budget.exhausted().is_some()
+    }
+}
+
+struct Reducing<'o> {
+    question: Question<'o>,
+    /// The kind of violation, which stays.
+    anomaly: String,
+    best: Sketch,
+    evidence: Box<Evidence>,
+    is_minimal: bool,
+}
+
+impl Reducing<'_> {
+    fn run(&mut self) {
+        loop {
+            let before = self.best.clone();
+            self.drop_transactions();
+            self.drop_results();
+            self.drop_writes();
+            if self.question.is_exhausted() {
+                self.is_minimal = false;
+                return;
+            }
+            if self.best == before {
+                break;
+            }
+        }
+        self.drop_initial_values();
+        self.drop_clocks();
+        self.is_minimal = !self.question.is_exhausted();
+    }
+
+    /// Takes a candidate if it is violated in the same way.
+    fn attempt(&mut self, candidate: Sketch) -> bool {
+        if self.question.is_exhausted() || candidate == self.best {
+            return false;
+        }
+        let Some(evidence) = self.question.violation(&candidate.build()) else { return false };
+        let same = evidence.anomaly.name == self.anomaly;
+        if same {
+            self.best = candidate;
+            self.evidence = evidence;
+        }
+        same
+    }
+
+    fn drop_transactions(&mut self) {
+        if rows::has_many(&self.best.build()) || self.question.options.mixed {
+            return;
+        }
+        for place in (0..self.best.transactions.len()).rev() {
+            let whole = self.best.build();
+            let keep: Vec<TxnId> = (0..whole.len()).filter(|&other| other != place).map(TxnId::new).collect();
+            let part = restrict_for(&whole, &keep, self.question.level);
+            let mut candidate = Sketch { level: self.best.level.clone(), ..Sketch::of(&part.history) };
+            for (txn, whole) in candidate.transactions.iter_mut().zip(&part.txns) {
+                txn.id.clone_from(&self.best.transactions[whole.index()].id);
+            }
+            self.attempt(candidate);
+        }
+    }
+
+    /// Leaves out results, in pieces that are halved.
+    fn drop_results(&mut self) {
+        let places = |sketch: &Sketch| -> Vec<(usize, usize)> {
+            let ops = |(txn, it): (usize, &crate::oracle::tiny::SketchTxn)| {
+                let of_txn = it.ops.iter().enumerate().filter(|(_, operation)| !is_write(operation));
+                of_txn.map(|(place, _)| (txn, place)).collect::<Vec<_>>()
+            };
+            sketch.transactions.iter().enumerate().flat_map(ops).collect()
+        };
+        let mut len = places(&self.best).len().max(1).next_power_of_two();
+        while len > 0 {
+            let mut from = 0;
+            loop {
+                let all = places(&self.best);
+                let Some(piece) =
+                    all.get(from..(from + len).min(all.len())).filter(|piece| !piece.is_empty())
+                else {
+                    break;
+                };
+                let gone: FxHashSet<(usize, usize)> = piece.iter().copied().collect();
+                if !self.attempt(without(&self.best, |place| gone.contains(&place))) {
+                    from += len;
+                }
+            }
+            len /= 2;
+        }
+    }
+
+    /// Leaves out writes that nobody can have seen, each by itself, and transactions that do nothing.
+    fn drop_writes(&mut self) {
+        for txn in (0..self.best.transactions.len()).rev() {
+            for place in (0..self.best.transactions[txn].ops.len()).rev() {
+                let operation = &self.best.transactions[txn].ops[place];
+                if is_write(operation) && Observed::of(&self.best).misses(operation) {
+                    self.attempt(without(&self.best, |other| other == (txn, place)));
+                }
+            }
+        }
+        for txn in (0..self.best.transactions.len()).rev() {
+            if self.best.transactions[txn].ops.is_empty() {
+                let mut candidate = self.best.clone();
+                candidate.transactions.remove(txn);
+                self.attempt(candidate);
+            }
+        }
+    }
+
+    fn drop_initial_values(&mut self) {
+        let used = Observed::keys(&self.best);
+        let mut candidate = self.best.clone();
+        candidate.initial.retain(|(key, _)| used.contains(key));
+        if !rows::has_many(&candidate.build()) {
+            self.attempt(candidate);
+        }
+    }
+
+    fn drop_clocks(&mut self) {
+        let mut candidate = self.best.clone();
+        for txn in &mut candidate.transactions {
+            txn.client = None;
+            txn.db = None;
+        }
+        self.attempt(candidate);
+    }
+}
+
+/// A sketch without some of its operations.
+fn without(sketch: &Sketch, gone: impl Fn((usize, usize)) -> bool) -> Sketch {
+    let mut left = sketch.clone();
+    for (txn, it) in left.transactions.iter_mut().enumerate() {
+        let ops: Vec<SketchOp> = std::mem::take(&mut it.ops);
+        let kept = ops.into_iter().enumerate().filter(|&(place, _)| !gone((txn, place)));
+        it.ops = kept.map(|(_, operation)| operation).collect();
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check;
+    use crate::oracle::oracle;
+    use crate::oracle::tiny::Shape;
+    use history::formats::notation;
+
+    const LEVELS: [&str; 8] = [
+        "serializable",
+        "strict-serializable",
+        "snapshot-isolation",
+        "strong-session-snapshot-isolation",
+        "causal",
+        "read-atomic",
+        "axiomatic-read-committed",
+        "repeatable-read",
+    ];
+
+    fn levels() -> impl Iterator<Item = Level> {
+        LEVELS.into_iter().map(|name| Level::parse(name).expect("a level of the table"))
+    }
+
+    fn shapes() -> [Shape; 5] {
+        [Shape::registers(), Shape::lists(), Shape::ranges(), Shape::predicates(), Shape::everything()]
+    }
+
+    fn is(history: &History, level: Level, verdict: &str) -> bool {
+        oracle(history, level, &Options::default()).is_ok_and(|found| found.name() == verdict)
+    }
+
+    /// Every step that the reduction takes, on histories that have an explanation: each must have one afterwards, too.
+    #[test]
+    fn steps_weaken() {
+        let mut steps = 0;
+        for (shape, seed) in shapes().iter().flat_map(|shape| (0..60).map(move |seed| (shape, seed))) {
+            let sketch = shape.sketch(seed);
+            let observed = Observed::of(&sketch);
+            for level in levels().filter(|&level| is(&sketch.build(), level, "accepted")) {
+                for (txn, place) in places(&sketch) {
+                    let operation = &sketch.transactions[txn].ops[place];
+                    if is_write(operation) && !observed.misses(operation) {
+                        continue;
+                    }
+                    let smaller = without(&sketch, |other| other == (txn, place)).build();
+                    let text =
+                        || format!("{level}: {txn}, {place}\n{sketch}\n{}", notation::to_string(&smaller));
+                    assert!(is(&smaller, level, "accepted"), "{}", text());
+                    steps += 1;
+                }
+            }
+        }
+        assert!(steps > 2_000, "only {steps} steps were tried");
+    }
+
+    fn places(sketch: &Sketch) -> Vec<(usize, usize)> {
+        let of_txn = |(txn, it): (usize, &crate::oracle::tiny::SketchTxn)| {
+            (0..it.ops.len()).map(move |place| (txn, place)).collect::<Vec<_>>()
+        };
+        sketch.transactions.iter().enumerate().flat_map(of_txn).collect()
+    }
+
+    /// What is left is violated, by the exhaustive oracle as well, and nothing of it can go.
+    #[test]
+    fn what_is_left_is_violated_and_minimal() {
+        let options = Options::default();
+        let mut reduced = 0;
+        for (shape, seed) in shapes().iter().flat_map(|shape| (0..40).map(move |seed| (shape, seed))) {
+            let history = shape.history(seed);
+            for level in levels() {
+                let judge = |history: &History| check(history, level, &options).verdict;
+                let Verdict::Violated(evidence) = judge(&history) else { continue };
+                let Some(left) = reduce(&history, level, &options, &evidence, judge) else { continue };
+                let text = || {
+                    format!(
+                        "{level}\n{}\n{}",
+                        notation::to_string(&history),
+                        notation::to_string(&left.history)
+                    )
+                };
+                assert!(left.is_minimal && left.history.len() <= history.len(), "{}", text());
+                assert!(is(&left.history, level, "violated"), "{}", text());
+                assert_eq!(left.history.level(), Some(level.name()));
+                is_minimal(&left, level, &text);
+                reduced += 1;
+            }
+        }
+        assert!(reduced > 100, "only {reduced} were reduced");
+    }
+
+    fn is_minimal(left: &Reduced, level: Level, text: &dyn Fn() -> String) {
+        let sketch = Sketch::of(&left.history);
+        for (txn, place) in places(&sketch) {
+            if is_write(&sketch.transactions[txn].ops[place]) {
+                continue;
+            }
+            let smaller = without(&sketch, |other| other == (txn, place)).build();
+            if let Verdict::Violated(evidence) = check(&smaller, level, &Options::default()).verdict {
+                assert_ne!(evidence.anomaly.name, left.evidence.anomaly.name, "{txn}, {place}: {}", text());
+            }
+        }
+    }
+
+    fn reduced(level: &str, text: &str) -> String {
+        let history = notation::parse(text).expect("well written");
+        let (level, options) = (Level::parse(level).expect("a level"), Options::default());
+        let judge = |history: &History| check(history, level, &options).verdict;
+        let Verdict::Violated(evidence) = judge(&history) else { panic!("it is violated") };
+        let left =
+            reduce(&history, level, &options, &evidence, judge).expect("the core is violated by itself");
+        assert!(left.is_minimal);
+        notation::to_string(&left.history)
+    }
+
+    #[test]
+    fn what_does_not_matter_goes() {
+        let lost_update = "init: x=0 y=0 z=0\n\
+            s1: r(z,0) | r(x,0) r(y,0) w(x,1) w(y,5) @1..5\n\
+            s2: r(x,0) w(x,2) r(z,0) @2..6\n\
+            s3: r(y,5) w(z,7)! | r(y,5)\n";
+        assert_eq!(
+            reduced("serializable", lost_update),
+            "init: x=0\nlevel: serializable\ns1: [\"s1:1\"] r(x,0) w(x,1)\ns2: r(x,0) w(x,2)\n"
+        );
+        let aborted = "s1: w(x,1) w(y,1)! | w(y,2)\ns2: r(y,2) r(x,1) w(z,1)\n";
+        assert_eq!(reduced("serializable", aborted), "level: serializable\ns1: w(x,1)!\ns2: r(x,1)\n");
+        let in_real_time = "s1: w(x,1) w(y,1) @1..2\ns2: r(x,_) r(z,_) @3..4\n";
+        assert_eq!(
+            reduced("strict-serializable", in_real_time),
+            "level: strict-serializable\ns1: w(x,1) @1..2\ns2: r(x,_) @3..4\n"
+        );
+    }
+
+    #[test]
+    fn a_budget_that_is_used_up_leaves_nothing_or_something_violated() {
+        let history = notation::parse("s1: r(x,_) w(x,1)\ns2: r(x,_) w(x,2)\n").expect("well written");
+        let (level, options) = (Level::parse("serializable").expect("a level"), Options::default());
+        let judge = |history: &History| check(history, level, &options).verdict;
+        let Verdict::Violated(evidence) = judge(&history) else { panic!("it is violated") };
+        let spent = Options { budget: options.budget.clone(), ..options.clone() };
+        spent.budget.cancel();
+        let fresh = |history: &History| check(history, level, &Options::default()).verdict;
+        let left = reduce(&history, level, &spent, &evidence, fresh).expect("the judge has time of its own");
+        assert!(!left.is_minimal && is(&left.history, level, "violated"));
+    }
+}

@@ -1,0 +1,81 @@
+//! `taipan diff`: two histories, or the results of two runs.
+
+use super::check::{All, frontier};
+use crate::checking::{Checking, Unopened};
+use crate::console::{Console, Outcome, Progress, Stop};
+use crate::exit::Exit;
+use crate::flags::{DiffFlags, ListOutput};
+use report::{Run, difference, json_line};
+use std::io::{Read, Write};
+use std::path::Path;
+
+pub(crate) fn run(flags: &DiffFlags, console: &mut Console) -> Outcome {
+    let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
+    let found = {
+        let progress = console.progress(2);
+        let mut side = |file: &Path| {
+            let run = side(flags, &checking, file, console, &progress);
+            progress.step();
+            run
+        };
+        difference(&side(&flags.a)?, &side(&flags.b)?)
+    };
+    match flags.output {
+        ListOutput::Text => write!(console.out(), "{}", found.text())?,
+        ListOutput::Json => writeln!(console.out(), "{}", found.json())?,
+    }
+    Ok(if found.is_none() { Exit::Accepted } else { Exit::Violated })
+}
+
+/// What is said of one side: read if it is results, else found out.
+fn side(
+    flags: &DiffFlags,
+    checking: &Checking<'_>,
+    file: &Path,
+    console: &mut Console,
+    progress: &Progress,
+) -> Result<Run, Stop> {
+    let name = file.display().to_string();
+    if let Some(text) = results(file) {
+        return Run::parse(&name, &text).map_err(|(line, error)| {
+            Stop::Error(format!("{name}:{line}: no line of `taipan check --output json`: {error}"))
+        });
+    }
+    progress.say(format_args!("reading {name}"));
+    let opened = checking.open(file, &flags.reading).map_err(|why: Unopened| Stop::Error(why.reason()))?;
+    if let Some(warning) = &opened.warning {
+        progress.pause(|| console.note(warning));
+    }
+    let check = |level| {
+        progress.say(format_args!("{name}: {level}"));
+        checking.check(&opened, level)
+    };
+    let mut lines = String::new();
+    let mut tell = |finding: &report::Finding| lines += &(json_line(finding) + "\n");
+    if flags.level.is_empty() {
+        let probe = |level, fragment: &checker::Fragment<'_>| Ok(checking.probe(&opened, level, fragment));
+        let (checked, All { follows, .. }) = frontier(&opened, check, probe).map_err(Stop::Error)?;
+        checked.iter().for_each(|checked| tell(&checked.finding));
+        follows.iter().for_each(&mut tell);
+    } else {
+        for level in checking.levels(&flags.level, &opened).map_err(Stop::Error)? {
+            tell(&check(level).map_err(Stop::Error)?.finding);
+        }
+    }
+    Run::parse(&name, &lines).map_err(|(line, error)| Stop::Error(format!("{name}: {line}: {error}")))
+}
+
+/// The text of a file that holds results.
+fn results(file: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    let opened =
+        std::fs::File::open(file).ok().filter(|opened| opened.metadata().is_ok_and(|it| it.is_file()))?;
+    opened.take(HEAD_LEN).read_to_end(&mut head).ok()?;
+    // Results are text, one object a line; the first may be longer than what was read, but names its fields first.
+    let head = String::from_utf8_lossy(&head);
+    let is_like = head.trim_start().starts_with("{\"file\":");
+    let text = is_like.then(|| std::fs::read_to_string(file).ok()).flatten()?;
+    Run::is_like(&text).then_some(text)
+}
+
+const HEAD_LEN: u64 = 64;
