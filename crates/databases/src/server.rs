@@ -78,9 +78,9 @@ impl Server {
         Ok(())
     }
 
-    /// The last lines of the server's log.
+    /// The end of the server's log, long enough for the trace that a crash leaves.
     pub(crate) fn log_end(&self) -> String {
-        self.folder.log_end()
+        last_lines(&fs::read_to_string(self.folder.log()).unwrap_or_default(), 200)
     }
 
     fn not_started(&self, why: &str) -> Failure {
@@ -243,7 +243,11 @@ impl Folder {
         }
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        Err(Failure::mistake(format!("{name} ended with {}; it said:\n{}", output.status, last_lines(&said))))
+        Err(Failure::mistake(format!(
+            "{name} ended with {}; it said:\n{}",
+            output.status,
+            last_lines(&said, 8)
+        )))
     }
 
     fn spawn_server(&self, server: &ServerCommand) -> Result<Child, Failure> {
@@ -262,12 +266,12 @@ impl Folder {
     }
 
     fn log_end(&self) -> String {
-        last_lines(&fs::read_to_string(self.log()).unwrap_or_default())
+        last_lines(&fs::read_to_string(self.log()).unwrap_or_default(), 8)
     }
 }
 
-fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().rev().take(8).collect();
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().rev().take(count).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 

@@ -46,6 +46,8 @@ pub struct CampaignOptions {
     pub time: Option<Duration>,
     /// Time to reduce a finding.
     pub reduction: Duration,
+    /// Time after which a statement that does not wait for a lock hangs.
+    pub patience: Duration,
     /// Whether writes are held to the snapshot of their transaction even where they look at the newest state: the
     /// paper's way, which finds its Figure 1.
     pub writes_see_snapshot: bool,
@@ -121,7 +123,8 @@ pub fn campaign(
     let Some(first) = options.levels.first() else {
         return Err(Failure::mistake("there is no level at which statements see committed data only"));
     };
-    let stage = Stage::open(database, *first)?;
+    let mut stage = Stage::open(database, *first)?;
+    stage.set_patience(options.patience);
     let mut hunter = Hunter { stage, options, revive, summary: Summary::default(), kinds: BTreeMap::new() };
     let began = Instant::now();
     for number in 0.. {
@@ -220,7 +223,7 @@ impl Hunter<'_, '_> {
             log = (self.revive)()?;
             self.stage.reopen()?;
         }
-        let kind = rough_kind(finding, &examined);
+        let kind = rough_kind(finding, &examined, log.as_deref());
         let count = self.kinds.entry(kind.clone()).or_default();
         *count += 1;
         if *count > REDUCED_A_KIND
@@ -274,11 +277,16 @@ impl Hunter<'_, '_> {
 }
 
 /// What can be told before reduction.
-fn rough_kind(finding: &Finding, examined: &Examined) -> String {
+fn rough_kind(finding: &Finding, examined: &Examined, log: Option<&str>) -> String {
     match finding {
         Finding::Level(broken) => format!("{} at {}", broken.anomaly, broken.level),
         Finding::Trouble(Trouble::Hang { .. }) => "hang".to_owned(),
-        Finding::Trouble(_) => "crash".to_owned(),
+        Finding::Trouble(_) => {
+            // Digits are addresses, times and process ids.
+            let words = log.and_then(|log| report::last_words(log).first().copied()).unwrap_or_default();
+            let place: String = words.chars().filter(|letter| !letter.is_ascii_digit()).take(100).collect();
+            format!("crash ({})", place.trim())
+        }
         Finding::Difference(difference) => {
             let kind = |step| {
                 let mut statements = examined.case.statements();

@@ -105,8 +105,8 @@ impl fmt::Display for Trouble {
 
 impl std::error::Error for Trouble {}
 
-/// A statement that takes longer than this without waiting for a lock hangs.
-const STATEMENT_MAX: Duration = Duration::from_secs(30);
+/// A statement that takes longer than this without waiting for a lock hangs, unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A database with open connections, on which cases are executed.
 pub struct Stage<'d> {
@@ -117,6 +117,7 @@ pub struct Stage<'d> {
     /// The schema that is in the database now.
     schema: Vec<String>,
     in_server: Duration,
+    patience: Duration,
 }
 
 impl<'d> Stage<'d> {
@@ -131,12 +132,18 @@ impl<'d> Stage<'d> {
             sessions: Vec::new(),
             schema: Vec::new(),
             in_server: Duration::ZERO,
+            patience: PATIENCE,
         })
     }
 
     /// The level of transactions from now on.
     pub fn set_isolation(&mut self, isolation: Isolation) {
         self.isolation = isolation;
+    }
+
+    /// How long a statement may take without waiting for a lock.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
     }
 
     /// The level of transactions.
@@ -349,7 +356,7 @@ impl<'s, 'd, 'c> Play<'s, 'd, 'c> {
     }
 
     fn wait_for(&mut self, txn: usize) -> Result<(), Trouble> {
-        let give_up = Instant::now() + STATEMENT_MAX;
+        let give_up = Instant::now() + self.stage.patience;
         let mut pause = Duration::from_millis(1);
         while let Some(step) = self.actors[txn].waiting {
             let began = Instant::now();
@@ -434,7 +441,7 @@ impl<'s, 'd, 'c> Play<'s, 'd, 'c> {
 
     /// Ends what is still open, lets sessions that wait for each other be told apart, reads the tables.
     fn end(mut self) -> Result<Run, Trouble> {
-        let give_up = Instant::now() + STATEMENT_MAX;
+        let give_up = Instant::now() + self.stage.patience;
         loop {
             self.settle()?;
             for actor in 0..self.actors.len() {

@@ -47,5 +47,5 @@ pub use order::{cycles, topological};
 pub use plan::{IndexPlan, Plan, PlanAct, PlanStep, TablePlan, ViewPlan};
 pub use print::Printer;
 pub use reduce::Reducer;
-pub use report::describe;
+pub use report::{describe, last_words};
 pub use sessions::Rows;

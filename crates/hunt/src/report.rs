@@ -49,13 +49,26 @@ fn describe_difference(difference: &Difference, case: &Case) -> Vec<String> {
     ]
 }
 
+/// What servers write when they die of a bug.
+const LAST_WORDS: [&str; 5] = ["assert", "signal", "PANIC", "TRAP", "stack smashing"];
+/// Lines of a log that are told.
+const LOG_LINES: usize = 12;
+
+/// The part of a server's log that tells of a crash: from the first of its last words on, else the end.
+pub fn last_words(log: &str) -> Vec<&str> {
+    let lines: Vec<&str> = log.lines().collect();
+    let is_last_word = |line: &&str| LAST_WORDS.iter().any(|word| line.contains(word));
+    let first = lines.iter().position(is_last_word).unwrap_or(lines.len().saturating_sub(LOG_LINES));
+    lines.into_iter().skip(first).take(LOG_LINES).collect()
+}
+
 /// The file that replays a finding: the case, with what was seen and what was expected.
 pub(crate) fn script(examined: &Examined, isolation: &str, remarks: &[String], log: Option<&str>) -> String {
     let mut remarks = remarks.to_vec();
     if let Some(finding) = &examined.finding {
         remarks.extend(describe(finding, &examined.case));
     }
-    for line in log.unwrap_or_default().lines() {
+    for line in last_words(log.unwrap_or_default()) {
         remarks.push(format!("log: {line}"));
     }
     let run = &examined.run;
@@ -83,5 +96,22 @@ fn seen(case: &Case, run: &Run, number: StepNo) -> Vec<String> {
             before.into_iter().chain(after).collect()
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_of_a_server_are_found() {
+        let start = "ready for connections\n".repeat(30);
+        let crash = "mysqld got signal 11 ;\nSorry, we probably made a mistake\n";
+        let log = format!("{start}{crash}{}", "frame\n".repeat(30));
+        let told = last_words(&log);
+        assert_eq!(told.len(), LOG_LINES);
+        assert_eq!(told.first(), Some(&"mysqld got signal 11 ;"));
+        assert_eq!(last_words(&start).len(), LOG_LINES);
+        assert!(last_words("").is_empty());
     }
 }

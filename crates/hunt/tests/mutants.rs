@@ -26,6 +26,8 @@ enum Break {
     SavepointIgnored,
     /// A transaction never sees what it wrote, except right after writing it: only the level tells.
     OwnWritesUnseen,
+    /// A query with a window never ends.
+    Hang,
 }
 
 struct Mutant {
@@ -62,7 +64,7 @@ impl Scripted for Mutant {
     }
 
     fn waits(&self) -> bool {
-        false
+        self.what == Break::Hang
     }
 }
 
@@ -99,6 +101,9 @@ impl Console for Broken {
             Break::OwnWritesUnseen if is_query && self.wrote && !sql.contains("WHERE vkey =") => {
                 return self.outside.send(sql);
             }
+            Break::Hang if sql.contains("OVER (") => loop {
+                std::thread::park();
+            },
             Break::SavepointIgnored if sql.starts_with("ROLLBACK TO") => return Ok(Vec::new()),
             _ => {}
         }
@@ -176,9 +181,13 @@ fn mutant(what: Break) -> Mutant {
 }
 
 fn hunt(mutant: &Mutant, cases: u64) -> Summary {
+    campaign(mutant, &options(mutant, cases), &mut || Ok(None), &mut |_| true).expect("it runs")
+}
+
+fn options(mutant: &Mutant, cases: u64) -> CampaignOptions {
     let mut weights = Weights::default();
     assert!(weights.set("savepoint", 10) && weights.set("rollback", 15));
-    let options = CampaignOptions {
+    CampaignOptions {
         settings: Settings { weights, ..Settings::default() },
         examination: Examination::default(),
         levels: vec![*mutant.engine.isolations().last().expect("it has a level")],
@@ -186,10 +195,10 @@ fn hunt(mutant: &Mutant, cases: u64) -> Summary {
         cases: Some(cases),
         time: None,
         reduction: Duration::from_secs(20),
+        patience: Duration::from_secs(30),
         writes_see_snapshot: false,
         findings_max: Some(1),
-    };
-    campaign(mutant, &options, &mut || Ok(None), &mut |_| true).expect("it runs")
+    }
 }
 
 /// Found, small, and found again from the file alone; the file shows nothing on the healthy engine.
@@ -247,6 +256,25 @@ fn a_savepoint_that_undoes_nothing() {
 #[test]
 fn a_transaction_that_never_sees_its_own_writes() {
     is_found(Break::OwnWritesUnseen, 3);
+}
+
+#[test]
+fn a_statement_that_never_ends() {
+    let broken = mutant(Break::Hang);
+    let options = CampaignOptions {
+        patience: Duration::from_millis(500),
+        reduction: Duration::from_secs(5),
+        ..options(&broken, 200)
+    };
+    let mut revived = 0;
+    let mut revive = || {
+        revived += 1;
+        Ok(None)
+    };
+    let summary = campaign(&broken, &options, &mut revive, &mut |_| true).expect("it goes on");
+    let [group] = summary.groups.as_slice() else { panic!("not found in {} cases", summary.cases) };
+    assert!(group.signature.starts_with("hang"), "{}", group.signature);
+    assert!(revived > 0);
 }
 
 #[test]

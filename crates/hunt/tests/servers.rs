@@ -37,6 +37,7 @@ fn options(database: &dyn Database, level: Option<usize>, cases: u64) -> Campaig
         cases: Some(cases),
         time: None,
         reduction: Duration::from_secs(30),
+        patience: Duration::from_secs(30),
         writes_see_snapshot: false,
         findings_max: Some(1),
     }

@@ -79,6 +79,10 @@ pub(crate) struct HuntFlags {
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
     pub(crate) reduce: Duration,
 
+    /// A statement that takes so many seconds without waiting for a lock hangs, which is a finding
+    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
+    pub(crate) patience: Duration,
+
     /// Where findings are saved
     #[arg(long, value_name = "DIR", default_value = "taipan-hunt")]
     pub(crate) save: PathBuf,
