@@ -93,12 +93,7 @@ impl Known {
     pub(crate) fn new(history: &History, problem: &Problem, level: Level, skew: i64) -> Self {
         let real_time =
             if level.realtime { RealTime::of(history, problem, skew) } else { RealTime::default() };
-        Self {
-            nodes: Nodes::of(level),
-            session: level.session || level.realtime,
-            real_time,
-            derived: Vec::new(),
-        }
+        Self { nodes: Nodes::of(level), session: level.session, real_time, derived: Vec::new() }
     }
 
     /// The time node of a rank in `ended`.
@@ -151,5 +146,12 @@ impl Known {
             .map(move |&(first, second)| (writer(first), writer(second)))
             .filter(move |&(first, second)| live(first) && live(second))
             .chain(self.derived.iter().copied())
+            .chain(
+                problem
+                    .added
+                    .iter()
+                    .map(|&(first, second, _)| (first, second))
+                    .filter(move |&(first, second)| live(first) && live(second)),
+            )
     }
 }

@@ -11,6 +11,7 @@ use crate::constrain::Known;
 use crate::contents::Contents;
 use crate::explain::{self, Argument};
 use crate::levels::{Level, Rule};
+use crate::modules;
 use crate::naming;
 use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe, observe_unsettled};
 use crate::pipeline::{Decision, decide, explain as explain_problem};
@@ -122,8 +123,9 @@ pub(crate) fn known_cycle(problem: &Problem, known: &Known, stuck: &[Txn]) -> Ve
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
     let is_order = matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation) && !options.mixed;
-    let is_whole =
-        rows::has_many(history) || is_order && Contents::of(history, options.ryow).has_open_lists();
+    let is_whole = rows::has_many(history)
+        || !level.modules().is_empty()
+        || is_order && Contents::of(history, options.ryow).has_open_lists();
     if is_whole && (options.mixed || level.rule != Rule::ReadUncommitted) {
         return evidence_about_many(history, level, options, &start);
     }
@@ -162,7 +164,10 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
     let asked = if is_order { None } else { weak::Asked::of(history, level, options) };
     let observed = match &asked {
         Some(asked) => asked.observe(history, options),
-        None => observe_unsettled(history, options.ryow, start),
+        None => observe_unsettled(history, options.ryow, start).map(|mut problem| {
+            modules::adopt(history, level, &mut problem);
+            problem
+        }),
     };
     let (mut transactions, argument) = match observed {
         Ok(problem) => {

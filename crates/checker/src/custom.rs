@@ -105,11 +105,17 @@ impl Definition {
                 return bad("commit orders of the axiomatic family count session order and nothing else");
             }
             if !self.session {
-                return bad("commit orders of the axiomatic family count session order: add it to the orders");
+                return bad(
+                    "commit orders of the axiomatic family count session order: add it to the orders",
+                );
             }
         }
         if self.rule == Rule::ReadUncommitted && self.realtime {
             return bad("a cycle of ww alone counts no real-time order");
+        }
+        let counts = self.session || self.realtime || !self.modules.is_empty();
+        if self.rule == Rule::UpdateSerializable && counts {
+            return bad("a cycle with at most one read-only transaction counts no orders");
         }
         let keep = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
         let aliases: Vec<&'static str> = self.aliases.into_iter().map(keep).collect();
@@ -150,7 +156,8 @@ pub fn parse_levels(text: &str) -> Result<Vec<Level>, BadDefinition> {
     for row in file.level {
         let level = row.definition()?.level()?;
         let names = |level: Level| level.row().map(|row| row.names().map(str::to_owned).collect::<Vec<_>>());
-        let (new, old) = (names(level).unwrap_or_default(), levels.iter().filter_map(|&it| names(it)).flatten());
+        let (new, old) =
+            (names(level).unwrap_or_default(), levels.iter().filter_map(|&it| names(it)).flatten());
         if let Some(twice) = old.into_iter().find(|name| new.contains(name)) {
             return Err(BadDefinition(format!("two levels are called {twice:?}")));
         }

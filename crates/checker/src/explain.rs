@@ -271,7 +271,7 @@ impl<'a> Facts<'a> {
                 facts.facts.push(Fact { from: facts.begin(txn), to: facts.commit(txn), edge: None });
             }
             let previous = problem.previous[txn as usize];
-            if (level.session || level.realtime) && previous != u32::MAX {
+            if level.session && previous != u32::MAX {
                 facts.add(previous, txn, EdgeKind::So, None, Reason::Session);
             }
         }
@@ -282,6 +282,12 @@ impl<'a> Facts<'a> {
                         facts.add(first, second, EdgeKind::Rt, None, Reason::Clock);
                     }
                 }
+            }
+        }
+        for &(first, second, by) in &problem.added {
+            if facts.is_in(first) && facts.is_in(second) {
+                let reason = Reason::Module { name: level.modules()[by as usize].name() };
+                facts.add(first, second, EdgeKind::Added, None, reason);
             }
         }
         for read in &problem.reads {

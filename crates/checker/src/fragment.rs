@@ -23,7 +23,7 @@ pub struct Fragment<'h> {
 impl<'h> Fragment<'h> {
     /// Cuts transactions out of a history.
     pub fn new(whole: &'h History, transactions: &[TxnId]) -> Self {
-        let axiomatic = Level { rule: Rule::Causal, session: true, realtime: false };
+        let axiomatic = Level::new(Rule::Causal, true, false);
         Self {
             whole,
             plain: restrict(whole, transactions),

@@ -18,6 +18,7 @@
 //! *Analysing Snapshot Isolation* (PODC 2016); Daudjee and Salem (ICDE 2004, VLDB 2006) for the session
 //! and strong variants.
 
+use crate::modules::Module;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -30,6 +31,59 @@ pub struct Level {
     pub session: bool,
     /// Whether the clients' real-time order counts.
     pub realtime: bool,
+    /// Which of the user's own levels it is, if it is none of the table.
+    pub own: Option<Own>,
+}
+
+/// A level of the user's own; two of the same name are the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Own {
+    definition: &'static Custom,
+    /// Whether what is likely is taken for certain.
+    hinted: bool,
+}
+
+/// Its row and its modules.
+#[derive(Debug)]
+pub(crate) struct Custom {
+    pub(crate) row: LevelRow,
+    pub(crate) modules: Vec<Box<dyn Module>>,
+}
+
+impl Own {
+    pub(crate) fn new(definition: &'static Custom) -> Self {
+        Self { definition, hinted: false }
+    }
+
+    fn key(&self) -> (&'static str, bool) {
+        (self.definition.row.name, self.hinted)
+    }
+}
+
+impl PartialEq for Own {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Own {}
+
+impl std::hash::Hash for Own {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl PartialOrd for Own {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Own {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
 }
 
 /// The rule of a level, without session and real-time order. D is `ww ∪ wr` and the orders that count.
@@ -86,7 +140,7 @@ const REALTIME: (bool, bool) = (false, true);
 const BOTH: (bool, bool) = (true, true);
 
 const fn level(rule: Rule, (session, realtime): (bool, bool)) -> Level {
-    Level { rule, session, realtime }
+    Level::new(rule, session, realtime)
 }
 
 /// Every level, the plain ones from weak to strong, then the derived ones, then the axiomatic family.
@@ -361,13 +415,36 @@ impl Level {
     /// The level of a name or alias.
     pub fn parse(name: &str) -> Result<Self, UnknownLevel> {
         let wanted = normal(name);
-        let found =
-            TABLE.iter().find(|row| names(row).any(|known| normal(known) == wanted)).map(|row| row.level);
+        let found = TABLE.iter().find(|row| row.is_called(&wanted)).map(|row| row.level);
         found.ok_or_else(|| UnknownLevel { name: name.to_owned(), nearest: nearest(&wanted) })
     }
 
-    /// Its row, if the table has one for this rule with these orders.
+    /// A rule with the orders that count beside it.
+    pub const fn new(rule: Rule, session: bool, realtime: bool) -> Self {
+        Self { rule, session, realtime, own: None }
+    }
+
+    /// What a level of the user's own adds to every explanation.
+    pub fn modules(self) -> &'static [Box<dyn Module>] {
+        self.own.map_or(&[], |own| &own.definition.modules)
+    }
+
+    /// The same, taking what its modules call likely for certain; none if that is what it is, or nothing is.
+    pub(crate) fn hinted(self) -> Option<Self> {
+        let own = self.own.filter(|own| !own.hinted && !own.definition.modules.is_empty())?;
+        Some(Self { own: Some(Own { hinted: true, ..own }), ..self })
+    }
+
+    /// Whether what is likely is taken for certain.
+    pub(crate) fn is_hinted(self) -> bool {
+        self.own.is_some_and(|own| own.hinted)
+    }
+
+    /// Its row, if it has one of its own or the table has one for this rule with these orders.
     pub fn row(self) -> Option<&'static LevelRow> {
+        if let Some(own) = self.own {
+            return Some(&own.definition.row);
+        }
         TABLE.iter().find(|row| row.level == self)
     }
 
@@ -421,8 +498,17 @@ impl fmt::Display for UnknownLevel {
 
 impl std::error::Error for UnknownLevel {}
 
-fn names(row: &LevelRow) -> impl Iterator<Item = &'static str> {
-    std::iter::once(row.name).chain(row.aliases.iter().copied())
+impl LevelRow {
+    /// Its name and its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// Whether it is called that, however people write it.
+    pub fn is_called(&self, name: &str) -> bool {
+        let wanted = normal(name);
+        self.names().any(|known| normal(known) == wanted)
+    }
 }
 
 /// A name without what people write differently.
@@ -442,7 +528,7 @@ const COMPARED_LEN_MAX: usize = 64;
 fn nearest(wanted: &str) -> Vec<&'static str> {
     let wanted: Vec<char> = wanted.chars().take(COMPARED_LEN_MAX).collect();
     let distance_to_row = |row: &LevelRow| {
-        names(row)
+        row.names()
             .map(|name| edit_distance(&wanted, &normal(name).chars().collect::<Vec<_>>()))
             .min()
             .unwrap_or(usize::MAX)
@@ -476,7 +562,7 @@ mod tests {
     fn every_name_and_alias_resolves_to_its_own_row_and_is_used_once() {
         let mut seen = HashSet::new();
         for row in TABLE {
-            for name in names(row) {
+            for name in row.names() {
                 assert!(seen.insert(normal(name)), "{name} is used twice");
                 assert_eq!(Level::parse(name), Ok(row.level), "{name}");
                 assert_eq!(Level::parse(&name.to_uppercase().replace('-', "_")), Ok(row.level), "{name}");

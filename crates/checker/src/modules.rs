@@ -137,8 +137,9 @@ impl Module for VersionOrders {
                 return Err(wrong(&transaction, &self.field, "an object of keys and version numbers"));
             };
             for (key, version) in versions {
-                let rank = Rank::of(&version)
-                    .ok_or_else(|| wrong(&transaction, &self.field, "an object of keys and version numbers"))?;
+                let rank = Rank::of(&version).ok_or_else(|| {
+                    wrong(&transaction, &self.field, "an object of keys and version numbers")
+                })?;
                 by_key.entry(key).or_default().push((rank, transaction.id()));
             }
         }
@@ -176,7 +177,11 @@ impl Module for HappenedBefore {
                     other => other.to_string(),
                 };
                 let before = *by_name.get(&name).ok_or_else(|| {
-                    format!("transaction {}: ctx.{} names {name}, which is none", transaction.name(), self.field)
+                    format!(
+                        "transaction {}: ctx.{} names {name}, which is none",
+                        transaction.name(),
+                        self.field
+                    )
                 })?;
                 additions.before.push((before, transaction.id()));
             }
@@ -302,8 +307,8 @@ pub(crate) fn adopt(history: &History, level: Level, problem: &mut Problem) {
         return;
     }
     let added = additions(history, level).unwrap_or_default();
-    let pairs = added.into_iter().filter_map(|(first, second, by)| {
-        Some((problem.find(first)?, problem.find(second)?, by))
-    });
+    let pairs = added
+        .into_iter()
+        .filter_map(|(first, second, by)| Some((problem.find(first)?, problem.find(second)?, by)));
     problem.added = pairs.collect();
 }

@@ -13,6 +13,7 @@ use crate::core;
 use crate::demand;
 use crate::eager::{self, Found, Strategy};
 use crate::levels::{Level, Rule};
+use crate::modules;
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
 use crate::parts;
@@ -32,6 +33,9 @@ use std::time::Instant;
 /// Decides whether a history is possible under a level.
 pub fn check(history: &History, level: Level, options: &Options) -> Outcome {
     let mut stats = Stats::default();
+    if let Err(why) = modules::additions(history, level) {
+        return Outcome { verdict: Verdict::Undecided(Undecided::Unsupported(why)), stats };
+    }
     let verdict = match decide(history, level, options, &mut stats) {
         Decision::Possible(witness) => Verdict::Accepted(witness),
         Decision::Impossible(core) => {
@@ -63,6 +67,12 @@ pub(crate) enum Decision {
 
 /// The pipeline proper: no evidence is worked out.
 pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: &mut Stats) -> Decision {
+    // What is likely is tried as if it were certain: if that explains the history, it is explained.
+    if let Some(hinted) = level.hinted().filter(|_| modules::has_hints(history, level))
+        && let Decision::Possible(witness) = decide(history, hinted, options, stats)
+    {
+        return Decision::Possible(witness);
+    }
     if options.mixed {
         return weak::decide_mixed(history, level, options, stats);
     }
@@ -81,12 +91,16 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
     };
     // 1. What each read can have seen.
     let started = Instant::now();
+    // A module's additions are to the whole: nothing is left for later.
     let observed = match options.strategy {
-        Strategy::Lazy => observe::observe_on_demand(history, options.ryow),
+        Strategy::Lazy if level.modules().is_empty() => observe::observe_on_demand(history, options.ryow),
         _ => observe::observe(history, options.ryow),
     };
     let problem = match observed {
-        Ok(problem) => problem,
+        Ok(mut problem) => {
+            modules::adopt(history, level, &mut problem);
+            problem
+        }
         Err(Refusal::Contradiction(contradiction)) => {
             return Decision::Impossible(core::of_contradiction(history, &contradiction));
         }
@@ -96,8 +110,9 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
     if options.strategy != Strategy::Lazy {
         return by_encoding(history, &problem, level, options, stats);
     }
-    // 2. Independent parts, where real time does not tie them together.
-    if level.realtime || problem.len() < PARTS_WORTH || problem.is_on_demand {
+    // 2. Independent parts, where neither real time nor a module ties them together.
+    let is_one = level.realtime || !problem.added.is_empty() || problem.is_on_demand;
+    if is_one || problem.len() < PARTS_WORTH {
         return explain_or_without_sessions(history, &problem, level, options, stats);
     }
     let bundles = parts::bundles(&problem, options.cores());
@@ -439,7 +454,7 @@ mod tests {
                 (Rule::SnapshotIsolation, true),
                 (Rule::SnapshotIsolation, false),
             ] {
-                let level = Level { rule, session, realtime: false };
+                let level = Level::new(rule, session, false);
                 let options = Options::default();
                 let mut stats = Stats::default();
                 let whole = explain_or_without_sessions(&history, &problem, level, &options, &mut stats);
@@ -462,7 +477,7 @@ mod tests {
         for seed in 0..1_500 {
             let history = Shape::everything().history(seed);
             for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
-                let level = Level { rule, session: true, realtime: false };
+                let level = Level::new(rule, true, false);
                 let decision = decide(&history, level, &Options::default(), &mut Stats::default());
                 let is_decided = matches!(decision, Decision::Possible(_) | Decision::Impossible(_));
                 assert!(is_decided, "seed {seed} at {level}: {decision:?}");

@@ -106,6 +106,8 @@ pub(crate) struct Problem {
     pub(crate) is_on_demand: bool,
     /// Transactions of which an alternative is true because of what another one read.
     pub(crate) forced: Vec<(Txn, Txn)>,
+    /// What modules add: the first commits before the second begins; and which module says so.
+    pub(crate) added: Vec<(Txn, Txn, u32)>,
 }
 
 /// What a transaction did to a key, where that depends on what it found.
@@ -363,6 +365,10 @@ impl Problem {
         let late = self.written_late.iter().map(|&(version, op)| (version_now[version as usize], op));
         part.written_late = late.filter(|&(version, _)| version != NONE).collect();
         part.chains = self.chains_among(&version_now);
+        part.added = through(&self.added, self.len(), |txn| now[txn as usize] != NONE)
+            .into_iter()
+            .map(|(first, second, by)| (now[first as usize], now[second as usize], by))
+            .collect();
         part.adopt_alternatives(self, &now, &version_now, &read_now);
         part
     }
@@ -511,6 +517,39 @@ impl Problem {
         places.sort_unstable();
         self.reads[id] = Read { source: start as u32, candidates: left.len() as u32, ..read };
     }
+}
+
+/// The order of the nodes that are kept, also where it leads through others.
+pub(crate) fn through(
+    edges: &[(u32, u32, u32)],
+    nodes: usize,
+    keep: impl Fn(u32) -> bool,
+) -> Vec<(u32, u32, u32)> {
+    if edges.iter().all(|&(first, second, _)| keep(first) && keep(second)) {
+        return edges.to_vec();
+    }
+    let mut after: FxHashMap<u32, Vec<(u32, u32)>> = FxHashMap::default();
+    for &(first, second, by) in edges {
+        after.entry(first).or_default().push((second, by));
+    }
+    let mut found = Vec::new();
+    let mut seen = vec![NONE; nodes];
+    for first in (0..nodes as u32).filter(|&node| keep(node) && after.contains_key(&node)) {
+        let mut work = vec![first];
+        while let Some(node) = work.pop() {
+            for &(next, by) in after.get(&node).into_iter().flatten() {
+                if std::mem::replace(&mut seen[next as usize], first) == first {
+                    continue;
+                }
+                if keep(next) {
+                    found.push((first, next, by));
+                } else {
+                    work.push(next);
+                }
+            }
+        }
+    }
+    found
 }
 
 /// Whether a read is in an ascending list.

@@ -235,34 +235,45 @@ impl Copier<'_> {
     }
 
     fn key(&mut self, key: KeyId) -> KeyId {
-        self.builder.key(self.history.keys().get(key))
+        copied_key(self.history, &mut self.builder, key)
     }
 
     fn value(&mut self, value: ValueId) -> ValueId {
-        if value.as_inline().is_some() || !value.is_known() {
-            return value;
+        copied_value(self.history, &mut self.builder, value)
+    }
+}
+
+/// A key of a history as one of another that is being built.
+pub(crate) fn copied_key(history: &History, builder: &mut Builder, key: KeyId) -> KeyId {
+    builder.key(history.keys().get(key))
+}
+
+/// A value of a history as one of another that is being built.
+pub(crate) fn copied_value(history: &History, builder: &mut Builder, value: ValueId) -> ValueId {
+    if value.as_inline().is_some() || !value.is_known() {
+        return value;
+    }
+    match history.values().get(value) {
+        ValueRef::Null => ValueId::ABSENT,
+        ValueRef::Bool(value) => builder.boolean(value),
+        ValueRef::Int(value) => builder.int(value),
+        ValueRef::UInt(value) => builder.uint(value),
+        ValueRef::Float(value) => builder.float(value),
+        ValueRef::Str(text) => builder.text(text),
+        ValueRef::List(elements) => {
+            let elements: Vec<ValueId> =
+                elements.iter().map(|&element| copied_value(history, builder, element)).collect();
+            builder.list(&elements)
         }
-        match self.history.values().get(value) {
-            ValueRef::Null => ValueId::ABSENT,
-            ValueRef::Bool(value) => self.builder.boolean(value),
-            ValueRef::Int(value) => self.builder.int(value),
-            ValueRef::UInt(value) => self.builder.uint(value),
-            ValueRef::Float(value) => self.builder.float(value),
-            ValueRef::Str(text) => self.builder.text(text),
-            ValueRef::List(elements) => {
-                let elements: Vec<ValueId> = elements.iter().map(|&element| self.value(element)).collect();
-                self.builder.list(&elements)
+        ValueRef::Row(cells) => {
+            let columns = history.values().columns();
+            let mut copy = Vec::with_capacity(cells.len());
+            for cell in cells {
+                let name = columns.get(cell.column).to_string();
+                let column = builder.column(&name);
+                copy.push(history::Cell { column, value: copied_value(history, builder, cell.value) });
             }
-            ValueRef::Row(cells) => {
-                let columns = self.history.values().columns();
-                let mut copy = Vec::with_capacity(cells.len());
-                for cell in cells {
-                    let name = columns.get(cell.column).to_string();
-                    let column = self.builder.column(&name);
-                    copy.push(history::Cell { column, value: self.value(cell.value) });
-                }
-                self.builder.row(&mut copy)
-            }
+            builder.row(&mut copy)
         }
     }
 }

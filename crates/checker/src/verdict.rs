@@ -195,6 +195,8 @@ pub enum EdgeKind {
     Rt,
     /// The order of the database's timestamps.
     Ts,
+    /// What a module of the level adds.
+    Added,
 }
 
 impl EdgeKind {
@@ -207,6 +209,7 @@ impl EdgeKind {
             Self::So => "so",
             Self::Rt => "rt",
             Self::Ts => "ts",
+            Self::Added => "added",
         }
     }
 }
@@ -246,6 +249,11 @@ pub enum Reason {
     Clock,
     /// The database's timestamps say so.
     Timestamps,
+    /// A module of the level says so.
+    Module {
+        /// What it is called.
+        name: &'static str,
+    },
 }
 
 /// Why there is no answer.

@@ -52,6 +52,7 @@ mod sight;
 use crate::constrain::{Known, Nodes, RealTime};
 use crate::core;
 use crate::levels::{Level, Rule};
+use crate::modules;
 use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_with};
 use crate::pipeline::{self, Decision};
 use crate::restrict::restrict_for;
@@ -135,7 +136,7 @@ fn marked(list: &[u32], count: usize) -> Vec<bool> {
 /// Decides a history at a level that has a [`Sight`], or at read uncommitted.
 pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: &mut Stats) -> Decision {
     if level.rule == Rule::ReadUncommitted {
-        return dirty::decide(history);
+        return dirty::decide(history, level);
     }
     let Some(asked) = Asked::of(history, level, options) else {
         return Decision::NotHere(format!("{} is not decided by what reads must see", level.name()));
@@ -181,6 +182,7 @@ impl Asked {
     pub(crate) fn observe(&self, history: &History, options: &Options) -> Result<Problem, Refusal> {
         let mut problem = observe_with(history, options.ryow, Repeats::EachItsOwn, &self.blind)?;
         bases::adjoin(&mut problem);
+        modules::adopt(history, self.setting.level, &mut problem);
         Ok(problem)
     }
 
@@ -280,8 +282,8 @@ fn still_impossible(
     options: &Options,
     part: &[TxnId],
 ) -> bool {
-    if rows::has_many(history) {
-        // Where operations are about many keys a part is cut out of the problem.
+    if rows::has_many(history) || !problem.added.is_empty() {
+        // Where operations are about many keys, or modules add to the whole, a part is cut out of the problem.
         let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
         let part = problem.part(&part);
         let known = known(history, &part, setting.level, options.clock_skew);

@@ -12,7 +12,7 @@ fn levels() -> Vec<Level> {
     let mut levels = Vec::new();
     for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
         for (session, realtime) in [(false, false), (true, false), (true, true)] {
-            levels.push(Level { rule, session, realtime });
+            levels.push(Level::new(rule, session, realtime));
         }
     }
     levels
@@ -381,7 +381,7 @@ fn large_cores_and_other_levels_are_left_undecided() {
     };
     assert_eq!(why, "a core of 41 transactions is beyond exhaustive replay");
     assert_eq!(ruling(&history, &violated(&history, Level::SERIALIZABLE, &["t:0"])), Ruling::Certified);
-    let other = Level { rule: Rule::ReadCommitted, session: false, realtime: false };
+    let other = Level::new(Rule::ReadCommitted, false, false);
     assert!(matches!(ruling(&history, &violated(&history, other, &["t:0"])), Ruling::Beyond(_)));
 }
 

@@ -17,7 +17,7 @@ fn shapes() -> Vec<(&'static str, Shape)> {
 }
 
 fn level(rule: Rule, session: bool, realtime: bool) -> Level {
-    Level { rule, session, realtime }
+    Level::new(rule, session, realtime)
 }
 
 fn accepts(history: &History, level: Level, options: &Options) -> bool {

@@ -15,7 +15,7 @@ fn levels() -> Vec<Level> {
     let mut levels = Vec::new();
     for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
         for (session, realtime) in [(false, false), (true, false), (true, true)] {
-            levels.push(Level { rule, session, realtime });
+            levels.push(Level::new(rule, session, realtime));
         }
     }
     levels
@@ -113,6 +113,6 @@ fn what_is_written_is_readable() {
     let thin_air = notation::parse("s1: r(x,7)\n").expect("the notation is right");
     let text = script(&thin_air, Level::SNAPSHOT_ISOLATION, &Options::default()).expect("it is covered");
     assert!(text.contains("(assert false)"), "{text}");
-    let weak = Level { rule: Rule::ReadCommitted, session: false, realtime: false };
+    let weak = Level::new(Rule::ReadCommitted, false, false);
     assert_eq!(script(&history, weak, &Options::default()), None);
 }

@@ -12,7 +12,7 @@ fn levels() -> Vec<Level> {
     let mut levels = Vec::new();
     for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
         for (session, realtime) in [(false, false), (true, false), (true, true)] {
-            levels.push(Level { rule, session, realtime });
+            levels.push(Level::new(rule, session, realtime));
         }
     }
     levels

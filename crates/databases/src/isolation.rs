@@ -10,10 +10,13 @@ pub struct Isolation {
     pub ask: &'static str,
     /// The level the vendor documents it to keep, by the checker's name.
     pub promises: &'static str,
+    /// The level that its logical sub-transactions keep, where plain reads see a snapshot, and locking reads and writes
+    /// the newest state.
+    pub logical: Option<&'static str>,
 }
 
 const fn row(name: &'static str, ask: &'static str, promises: &'static str) -> Isolation {
-    Isolation { name, ask, promises }
+    Isolation { name, ask, promises, logical: None }
 }
 
 /// SQLite has one level. An immediate transaction is the writer from its start; a deferred one takes its
@@ -32,11 +35,14 @@ pub(crate) const POSTGRES: [Isolation; 3] = [
 
 /// MariaDB and MySQL: at REPEATABLE READ plain reads see the transaction's snapshot, while writes and
 /// locking reads see the newest committed state, so that no level of the literature above
-/// READ COMMITTED is kept. With `innodb_snapshot_isolation` it is snapshot isolation.
+/// READ COMMITTED is kept; taken apart into those halves, transactions are serializable. With `innodb_snapshot_isolation` it is snapshot isolation.
 pub(crate) const MARIADB: [Isolation; 4] = [
     row("read-uncommitted", "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "read-uncommitted"),
     row("read-committed", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "read-committed"),
-    row("repeatable-read", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "read-committed"),
+    Isolation {
+        logical: Some("strong-session-serializable"),
+        ..row("repeatable-read", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "read-committed")
+    },
     row("serializable", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "serializable"),
 ];
 

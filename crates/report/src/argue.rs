@@ -50,7 +50,14 @@ impl Speaker<'_> {
             Reason::Session => self.session(edge),
             Reason::Clock => self.clock(edge),
             Reason::Timestamps => self.timestamps(edge),
+            Reason::Module { name } => self.module(edge, name),
         }
+    }
+
+    /// `version order: 1:0 comes before 2:0`.
+    fn module(&self, edge: &Edge, module: &str) -> String {
+        let first = edge.from.map_or_else(|| "the initial state".to_owned(), |from| self.name(from));
+        format!("{module}: {first} comes before {}", self.name(edge.to))
     }
 
     /// `2:0 read x = 1, which 1:0 wrote`.
@@ -263,6 +270,7 @@ impl Speaker<'_> {
             Reason::Missed { read, write } => [Some(read), Some(write)],
             Reason::Overwrote { first, second } => [first, Some(second)],
             Reason::Otherwise { .. } | Reason::Session | Reason::Clock | Reason::Timestamps => [None, None],
+            Reason::Module { .. } => [None, None],
         };
         ops.into_iter().flatten().map(|op| self.place(op)).collect()
     }

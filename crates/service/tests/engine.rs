@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-const SI: Level = Level { rule: Rule::SnapshotIsolation, session: true, realtime: false };
+const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 
 /// A small deterministic generator.
 struct Random(u64);

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-const SI: Level = Level { rule: Rule::SnapshotIsolation, session: true, realtime: false };
+const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 const ANY: &str = "127.0.0.1:0";
 
 fn browser() -> Option<&'static str> {

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const SI: Level = Level { rule: Rule::SnapshotIsolation, session: true, realtime: false };
+const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 const ANY: &str = "127.0.0.1:0";
 
 /// A stream that tests look into.

@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags, SearchFlags};
 use crate::input;
 use crate::limits::{self, Guard, Limits};
+use crate::own_levels;
 use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
 use checker::timestamped;
@@ -126,7 +127,7 @@ impl<'f> Checking<'f> {
         match self.order {
             Order::Results => false,
             Order::Timestamps | Order::Both => true,
-            Order::Whatever => timestamped::applies(&opened.history, level),
+            Order::Whatever => level.own.is_none() && timestamped::applies(&opened.history, level),
         }
     }
 
@@ -176,7 +177,7 @@ impl<'f> Checking<'f> {
     fn levels_of(&self, asked: &[Level], name: &str, header: Option<&str>) -> Result<Vec<Level>, String> {
         let levels = match (asked, header) {
             ([], None) => vec![Level::SERIALIZABLE],
-            ([], Some(level)) => vec![Level::parse(level).map_err(|unknown| {
+            ([], Some(level)) => vec![own_levels::find(level).map_err(|unknown| {
                 format!("{name}: its header asks for a level that is not known: {unknown}; --level sets one")
             })?],
             (asked, _) => asked.iter().map(|&level| self.meant(level)).collect::<Result<_, _>>()?,
@@ -189,12 +190,30 @@ impl<'f> Checking<'f> {
     pub(crate) fn meant(&self, level: Level) -> Result<Level, String> {
         let Some(profile) = self.policy.profile else { return Ok(level) };
         match profile.level(level.name()) {
-            Some(found) => Level::parse(found.promises).map_err(|unknown| unknown.to_string()),
+            Some(found) => {
+                let promised = found.logical.unwrap_or(found.promises);
+                Level::parse(promised).map_err(|unknown| unknown.to_string())
+            }
             None => {
                 let names: Vec<&str> = profile.levels.iter().map(|level| level.name).collect();
                 Err(format!("{} has no level {level}; it has {}", profile.name, names.join(", ")))
             }
         }
+    }
+
+    /// Whether what is asked for is asked of logical sub-transactions.
+    pub(crate) fn asks_of_logical(&self, asked: &[Level]) -> Result<bool, String> {
+        let Some(profile) = self.policy.profile else { return Ok(false) };
+        let mut kinds =
+            asked.iter().filter_map(|level| profile.level(level.name())).map(|it| it.logical.is_some());
+        let first = kinds.next().unwrap_or(false);
+        if kinds.any(|other| other != first) {
+            return Err(format!(
+                "levels of {} that take transactions apart are checked by themselves",
+                profile.name
+            ));
+        }
+        Ok(first)
     }
 
     /// Checks a history at a level.
@@ -370,6 +389,11 @@ impl Ended {
 }
 
 impl Opened {
+    /// The same of logical sub-transactions.
+    pub(crate) fn into_logical(self) -> Self {
+        Self { history: checker::split_into_logical(&self.history), ..self }
+    }
+
     /// A history that was not read but recorded just now.
     pub(crate) fn recorded(name: String, history: History) -> Self {
         Self { name, history, warning: None, read_time: Duration::ZERO, coverage: OnceCell::new() }

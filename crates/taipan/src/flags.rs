@@ -155,6 +155,10 @@ pub(crate) struct CheckFlags {
     #[command(flatten)]
     pub(crate) levels: LevelFlags,
 
+    /// A file of levels of one's own, which `--level` then knows by name
+    #[arg(long = "levels", value_name = "FILE.toml")]
+    pub(crate) levels_file: Option<PathBuf>,
+
     /// Report the strongest levels that hold, the weakest that are violated, and what follows for all others
     #[arg(long, conflicts_with = "level")]
     pub(crate) all_levels: bool,
@@ -301,6 +305,10 @@ pub(crate) struct ExplainFlags {
 
     #[command(flatten)]
     pub(crate) levels: LevelFlags,
+
+    /// A file of levels of one's own, which `--level` then knows by name
+    #[arg(long = "levels", value_name = "FILE.toml")]
+    pub(crate) levels_file: Option<PathBuf>,
 
     /// How to print it
     #[arg(long, value_name = "FORM", default_value = "text")]
@@ -711,6 +719,10 @@ pub(crate) struct LevelsFlags {
     #[arg(value_name = "LEVEL", value_parser = level)]
     pub(crate) levels: Vec<Level>,
 
+    /// A file of levels of one's own, which are listed, too
+    #[arg(long = "levels", value_name = "FILE.toml")]
+    pub(crate) levels_file: Option<PathBuf>,
+
     /// How to print
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: LevelsOutput,
@@ -731,7 +743,7 @@ pub(crate) enum LevelsOutput {
 
 /// A level by any of its names.
 fn level(name: &str) -> Result<Level, String> {
-    Level::parse(name).map_err(|unknown| format!("{unknown} (`taipan levels` lists all)"))
+    crate::own_levels::find(name).map_err(|unknown| format!("{unknown} (`taipan levels` lists all)"))
 }
 
 /// A database whose names of levels are known.

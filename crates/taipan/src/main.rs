@@ -20,6 +20,7 @@ mod input;
 mod limits;
 mod live;
 mod output;
+mod own_levels;
 mod pages;
 mod patient;
 mod recording;
@@ -33,6 +34,9 @@ use std::process::ExitCode;
 static ALLOCATOR: pages::LargePages = pages::LargePages;
 
 fn main() -> ExitCode {
+    if let Err(message) = own_levels::load(std::env::args_os()) {
+        return Console::new(false).finish(Err(console::Stop::Error(message))).into();
+    }
     let cli = match flags::Cli::try_parse() {
         Ok(cli) => cli,
         Err(message) => return refuse(&message),

@@ -483,7 +483,7 @@ mod tests {
     use history::formats::notation;
 
     fn levels() -> [Level; 4] {
-        let level = |rule, (session, realtime)| Level { rule, session, realtime };
+        let level = |rule, (session, realtime)| Level::new(rule, session, realtime);
         [
             level(Rule::Serializable, (false, false)),
             level(Rule::Serializable, (true, true)),

@@ -50,6 +50,8 @@ pub(super) fn examine(names: &Names<'_>, step: &Step<'_>, clock_skew: i64) -> Re
         EdgeKind::Rw => from_reads() && writes(history, to, key),
         EdgeKind::So => from.is_some_and(|from| in_session_order(history, from, to)),
         EdgeKind::Rt => from.is_some_and(|from| in_real_time_order(history, from, to, clock_skew)),
+        // What modules add is known to them alone.
+        EdgeKind::Added => false,
         EdgeKind::Ts => from.is_some_and(|from| has_timestamps(history, from) && has_timestamps(history, to)),
     };
     if holds { Ok(()) } else { Err(Wrong::Said("the history says otherwise")) }

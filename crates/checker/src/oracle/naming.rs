@@ -51,7 +51,7 @@ fn simplest_cycle(level: Level, rejects: impl Fn(Level) -> bool) -> String {
         for (session, realtime, suffix) in
             [(false, false, ""), (true, false, "-process"), (true, true, "-realtime")]
         {
-            let weaker = Level { rule, session, realtime };
+            let weaker = Level::new(rule, session, realtime);
             let counts_no_more = session <= level.session && realtime <= level.realtime;
             if counts_no_more && weaker != level && rejects(weaker) {
                 return format!("{name}{suffix}");
@@ -63,7 +63,7 @@ fn simplest_cycle(level: Level, rejects: impl Fn(Level) -> bool) -> String {
 
 /// Whether what the weaker rule forbids is forbidden by the stronger one too, on any graph.
 fn implied(stronger: Rule, weaker: Rule) -> bool {
-    let plain = |rule| Level { rule, session: false, realtime: false };
+    let plain = |rule| Level::new(rule, false, false);
     let mut reached = vec![plain(stronger)];
     let mut next = 0;
     while let Some(&level) = reached.get(next) {

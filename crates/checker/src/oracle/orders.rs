@@ -1,6 +1,7 @@
 //! Which transactions may have taken effect, and which must precede which.
 
 use crate::Level;
+use crate::modules;
 use history::{History, Status, Transaction, TxnId};
 
 /// A set of transactions, by their place in [`Effective::transactions`].
@@ -28,12 +29,18 @@ impl Effective {
             places.filter(|(_, txn)| holds(txn)).fold(0, |set, (place, _)| set | 1 << place)
         };
         let committed = set(&|txn| txn.is_committed());
+        // What modules refuse is refused before.
+        let added = modules::additions(history, level).unwrap_or_default();
+        let adds = |earlier: &Transaction<'_>, later: &Transaction<'_>| {
+            added.iter().any(|&(first, second, _)| (first, second) == (earlier.id(), later.id()))
+        };
         let before = all
             .iter()
             .map(|later| {
                 set(&|earlier| {
                     level.session && session_order(earlier, later)
                         || level.realtime && realtime_order(earlier, later, clock_skew)
+                        || adds(earlier, later)
                 })
             })
             .collect();

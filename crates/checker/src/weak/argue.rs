@@ -134,6 +134,10 @@ impl<'a> Facts<'a> {
                 }
             }
         }
+        for &(first, second, by) in problem.added.iter().filter(|it| live(&it.0) && live(&it.1)) {
+            let reason = Reason::Module { name: level.modules()[by as usize].name() };
+            it.add(first, second, EdgeKind::Added, None, reason);
+        }
         for (id, read) in problem.reads.iter().enumerate() {
             if let Some(source) = it.sources[id].filter(|&source| source != INITIAL) {
                 let reason = Reason::Saw { read: read.op, write: Some(it.write_op(source)) };

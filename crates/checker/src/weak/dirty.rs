@@ -18,15 +18,17 @@
 //! *Cost*: the operations and the elements read. *Source*: Adya 1999 §3.2 (PL-1); Elle §4 for what lists show.
 
 use super::cycle;
+use crate::levels::Level;
+use crate::modules;
 use crate::observe::normal;
 use crate::pipeline::Decision;
 use crate::verdict::Witness;
-use history::{History, KeyId, Operation, Status, TxnId, ValueId, ValueRef};
+use history::{History, Id, KeyId, Operation, Status, TxnId, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use solver::Graph;
 
 /// Decides a history.
-pub(super) fn decide(history: &History) -> Decision {
+pub(super) fn decide(history: &History, level: Level) -> Decision {
     let written = match Written::of(history) {
         Ok(written) => written,
         Err(what) => return Decision::NotHere(what),
@@ -52,7 +54,7 @@ pub(super) fn decide(history: &History) -> Decision {
             }
         }
     }
-    let mut edges = Vec::new();
+    let mut edges = orders(history, level);
     for (&key, tree) in &lists {
         match tree.path(history) {
             Ok(path) => written.add_edges(history, key, &path, &mut edges),
@@ -69,6 +71,21 @@ pub(super) fn decide(history: &History) -> Decision {
             Decision::Impossible(core)
         }
     }
+}
+
+/// The orders that count: between transactions with effect.
+fn orders(history: &History, level: Level) -> Vec<(u32, u32)> {
+    let added = modules::additions(history, level).unwrap_or_default();
+    let is_in = |txn: TxnId| history.transaction(txn).is_committed();
+    let added = added.into_iter().filter(|&(first, second, _)| is_in(first) && is_in(second));
+    let mut edges: Vec<(u32, u32)> = added.map(|(first, second, _)| (first.0, second.0)).collect();
+    let mut last: Vec<Option<TxnId>> = vec![None; history.sessions().len()];
+    for transaction in history.transactions().filter(|it| level.session && it.is_committed()) {
+        let last = &mut last[transaction.session().index()];
+        edges.extend(last.map(|last| (last.0, transaction.id().0)));
+        *last = Some(transaction.id());
+    }
+    edges
 }
 
 /// The transactions, and those with effect that read a key.
@@ -304,7 +321,8 @@ mod tests {
 
     fn check(text: &str, accepted: bool) {
         let history = notation::parse(text).expect("the notation is right");
-        assert_eq!(matches!(decide(&history), Decision::Possible(_)), accepted, "{text}");
+        let level = Level::parse("RU").expect("a name of the table");
+        assert_eq!(matches!(decide(&history, level), Decision::Possible(_)), accepted, "{text}");
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub(crate) fn decide_mixed(
     };
     let asked = demands.asked(level);
     if asked.blind.contains(&true) {
-        match dirty::decide(history) {
+        match dirty::decide(history, level) {
             Decision::Possible(_) => {}
             other => return other,
         }

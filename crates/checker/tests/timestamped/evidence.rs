@@ -5,7 +5,7 @@ use checker::{EdgeKind, Level, Options, Rule, Verdict};
 use history::formats::notation;
 
 fn level(rule: Rule) -> Level {
-    Level { rule, session: true, realtime: true }
+    Level::new(rule, true, true)
 }
 
 /// Checks a history written by hand; `expected` is the anomaly and the edges, `accepted` if there is none.
@@ -87,7 +87,7 @@ fn the_papers_example_fails_by_timestamps_only() {
     let text = "1: w(x,1) @@1..2\n2: r(x,1) w(x,2) @@3..4\n3: r(x,1) @@5..6\n";
     si(text, "G-single 2:0 -ts-> 3:0 3:0 -rw-> 2:0");
     let history = notation::parse(text).expect("the notation is right");
-    let level = Level { rule: Rule::SnapshotIsolation, session: false, realtime: false };
+    let level = Level::new(Rule::SnapshotIsolation, false, false);
     let verdict = checker::oracle::oracle(&history, level, &Options::default()).expect("three transactions");
     assert!(matches!(verdict, Verdict::Accepted(_)));
 }

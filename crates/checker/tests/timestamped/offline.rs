@@ -19,7 +19,7 @@ const LEVELS: [(Level, Asked); 6] = [
 
 const fn level(rule: Rule, session: bool, realtime: bool) -> (Level, Asked) {
     let serial = matches!(rule, Rule::Serializable);
-    (Level { rule, session, realtime }, Asked { serial, session, realtime })
+    (Level::new(rule, session, realtime), Asked { serial, session, realtime })
 }
 
 fn datum(history: &History, id: ValueId) -> Datum {

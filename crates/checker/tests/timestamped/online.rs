@@ -15,7 +15,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const fn level(rule: Rule, session: bool) -> Level {
-    Level { rule, session, realtime: false }
+    Level::new(rule, session, false)
 }
 
 const LEVELS: [Level; 4] = [

@@ -7,7 +7,7 @@ use checker::timestamped::{self, Axiom, Finding};
 use checker::{Level, Options, Rule};
 use history::{History, Id, Name, Status, Timestamp};
 
-const SI: Level = Level { rule: Rule::SnapshotIsolation, session: true, realtime: false };
+const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 
 fn findings(history: &History) -> Vec<Finding> {
     timestamped::check(history, SI, &Options::default()).expect("every transaction has timestamps").findings

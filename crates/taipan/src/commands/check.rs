@@ -18,7 +18,19 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     if let Some(profile) = flags.policy.profile {
         for &level in &flags.levels.level {
             let meant = checking.meant(level).map_err(Stop::Error)?;
-            console.note(format_args!("{}'s {level} is checked as {}", profile.name, meant.definition()));
+            let of = match checking.asks_of_logical(&[level]).map_err(Stop::Error)? {
+                true => " of its logical sub-transactions, plain reads apart from locking reads and writes:",
+                false => "",
+            };
+            console.note(format_args!("{}'s {level} is checked as{of} {}", profile.name, meant.definition()));
+        }
+    }
+    for level in flags.levels.level.iter().filter(|level| level.own.is_some()) {
+        console.note(level.definition());
+        if flags.certificate.is_some() {
+            return Err(Stop::Error(format!(
+                "--certificate knows the levels of the table only, not {level}"
+            )));
         }
     }
     let baseline = flags.baseline.as_deref().map(Baseline::read).transpose().map_err(Stop::Error)?;
@@ -60,6 +72,11 @@ fn order(flags: &CheckFlags) -> Result<Order, String> {
         (flags.certificate.is_some(), "--certificate writes down why results have an explanation or none"),
         (flags.all_levels, "--all-levels compares levels that timestamps do not decide"),
         (flags.anomalies, "--anomalies looks for other explanations of the results"),
+        (
+            flags.levels.level.iter().any(|level| level.own.is_some()),
+            "levels of one's own are decided by the results",
+        ),
+        (flags.policy.profile.is_some(), "--profile is about what results show"),
         (flags.policy.mixed, "--mixed holds transactions to levels that timestamps do not decide"),
         (flags.search != SearchFlags::default(), "--strategy and --without are about the search in results"),
     ];
@@ -84,7 +101,9 @@ fn check_file(
 ) -> Outcome {
     let name = file.display().to_string();
     progress.say(format_args!("reading {name}"));
+    let is_logical = checking.asks_of_logical(&flags.levels.level).map_err(Stop::Error)?;
     let opened = match checking.open(file, &flags.reading) {
+        Ok(opened) if is_logical => opened.into_logical(),
         Ok(opened) => opened,
         Err(Unopened::Trouble(message)) => {
             sink.trouble(&name, message, console, progress);

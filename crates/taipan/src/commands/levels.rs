@@ -3,13 +3,16 @@
 use crate::console::{Console, Outcome};
 use crate::exit::Exit;
 use crate::flags::{LevelsFlags, LevelsOutput};
+use crate::own_levels;
 use checker::{Implication, Level, LevelRow, TABLE, implications};
 use serde::Serialize;
 use std::io::{self, Write};
 
 pub(crate) fn run(flags: &LevelsFlags, console: &mut Console) -> Outcome {
-    let wanted = |row: &&LevelRow| flags.levels.is_empty() || flags.levels.contains(&row.level);
-    let rows: Vec<&LevelRow> = TABLE.iter().filter(wanted).collect();
+    let wanted = |row: &(Level, &LevelRow)| flags.levels.is_empty() || flags.levels.contains(&row.0);
+    let own = own_levels::all().iter().filter_map(|level| Some((*level, level.row()?)));
+    let table = TABLE.iter().map(|row| (row.level, row));
+    let rows: Vec<&LevelRow> = table.chain(own).filter(wanted).map(|(_, row)| row).collect();
     let out = console.out();
     match flags.output {
         LevelsOutput::Json => json(out, &rows)?,

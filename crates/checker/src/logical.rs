@@ -1,0 +1,255 @@
+//! Transactions whose plain reads see a snapshot while their writes see the newest state: taken apart.
+//!
+//! *What*: some databases' "repeatable read" lets plain reads see the state as of the transaction's first read, while
+//! locking reads and writes see, and lock, the newest committed state. No level of the literature is that; but each
+//! transaction is two logical ones. [`split`] makes a history of them:
+//!
+//! ```text
+//!   T        r(x,0)  w(y,1)  r(y,1)  r!(z,3)  w(z,4)  r(x,0)        r! locks
+//!   T.reads  r(x,0)  r(x,0)                                         one snapshot
+//!   T        w(y,1)  r(y,1)  r!(z,3)  w(z,4)                        locked until commit
+//! ```
+//!
+//! *Why that is what such a database keeps*: what is locked stays as it is until the commit, so the second halves are
+//! serializable in the order of commits (two-phase locking), and a snapshot is a state between two commits, taken before
+//! its own second half commits and after what its session committed earlier. So the halves together are serializable with
+//! session order. Lost updates and write skews are gone by design; snapshots that are none, and reads that do not see
+//! their own transaction's write, remain violations.
+//!
+//! *What is let go*: a query, or an iterator, of a transaction that has written before is left out, and so is a plain read
+//! behind a predicate write whose keys nobody reported: what is own and what is snapshot cannot be told apart there. A
+//! scan is cut at the keys that were written.
+//!
+//! *Cost*: one pass. *Source*: boomslang.txt, case #4 (§8.1), which starts a new sub-transaction at every locking read
+//! and write; two are enough, because locks are kept, and say more.
+
+use crate::restrict::{copied_key, copied_value};
+use history::{
+    Builder, History, KeyId, Lock, NameRef, Operation, Predicate, Range, Row, Status, Transaction, ValueId,
+};
+use rustc_hash::FxHashSet;
+
+/// The history of logical sub-transactions. The half that reads is called `NAME.reads`, the other one keeps the name.
+pub fn split(history: &History) -> History {
+    let mut splitter = Splitter { history, builder: Builder::new(), sorted: Vec::new() };
+    splitter.sorted = history.keys().ids().collect();
+    splitter.sorted.sort_unstable_by_key(|&key| history.keys().get(key));
+    splitter.run()
+}
+
+/// Where an operation belongs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Reads,
+    Writes,
+    /// Nowhere: what it saw cannot be told apart.
+    Neither,
+    /// Piece by piece: a scan over keys that were written.
+    Both,
+}
+
+struct Splitter<'h> {
+    history: &'h History,
+    builder: Builder,
+    /// All keys in their order.
+    sorted: Vec<KeyId>,
+}
+
+impl Splitter<'_> {
+    fn run(mut self) -> History {
+        for &Row { key, value } in self.history.initial() {
+            let key = copied_key(self.history, &mut self.builder, key);
+            let value = copied_value(self.history, &mut self.builder, value);
+            self.builder.initial(key, value);
+        }
+        let history = self.history;
+        let names: FxHashSet<String> = history.transactions().map(|it| it.name().to_string()).collect();
+        for transaction in history.transactions() {
+            let halves = halves(history, &transaction);
+            let has = |half: Half| halves.iter().any(|&it| it == half || it == Half::Both);
+            let name = transaction.name().to_string();
+            if transaction.status() != Status::Aborted && has(Half::Reads) && has(Half::Writes) {
+                let mut reads = format!("{name}.reads");
+                while names.contains(&reads) {
+                    reads.push('\'');
+                }
+                self.half(&transaction, &reads, &halves, Half::Reads);
+            }
+            let is_whole = transaction.status() == Status::Aborted || !has(Half::Writes);
+            let half = if is_whole { Half::Both } else { Half::Writes };
+            self.half(&transaction, &name, &halves, half);
+        }
+        self.builder.finish().expect("names were unique, and those that are new differ from them")
+    }
+
+    /// Copies the operations of one half, or of both.
+    fn half(&mut self, transaction: &Transaction<'_>, name: &str, halves: &[Half], wanted: Half) {
+        let session = self.builder.session(self.history.sessions().get(transaction.session()));
+        self.builder.begin(session);
+        self.builder.set_status(transaction.status());
+        self.builder.set_id(NameRef::Str(name)).expect("names were unique, and those that are new differ");
+        if let Some(span) = transaction.client() {
+            self.builder.set_client(span).expect("the whole has it in order");
+        }
+        if let Some(ctx) = transaction.ctx() {
+            self.builder.set_ctx(ctx);
+        }
+        let mut own: FxHashSet<KeyId> = FxHashSet::default();
+        for ((_, operation), &half) in transaction.ops().zip(halves) {
+            if half == Half::Both && wanted != Half::Both {
+                self.pieces(&operation, &own, wanted);
+            } else if wanted == Half::Both || half == wanted {
+                self.copy(&operation);
+            }
+            own.extend(written(&operation));
+        }
+        self.builder.end().expect("a half is no longer than the whole");
+    }
+
+    /// The pieces of a scan between the keys that were written, or those keys.
+    fn pieces(&mut self, operation: &Operation<'_>, own: &FxHashSet<KeyId>, wanted: Half) {
+        let Operation::Scan { range, rows: Some(rows) } = *operation else { return };
+        let value_at =
+            |key: KeyId| rows.iter().find(|row| row.key == key).map_or(ValueId::ABSENT, |row| row.value);
+        let keys: Vec<KeyId> =
+            self.sorted.iter().copied().filter(|&key| is_within(self.history, range, key)).collect();
+        if wanted == Half::Writes {
+            for key in keys.into_iter().filter(|key| own.contains(key)) {
+                self.copy(&Operation::Read { key, value: value_at(key), lock: Lock::None });
+            }
+            return;
+        }
+        for piece in keys.split(|key| own.contains(key)).filter(|piece| !piece.is_empty()) {
+            let place = |key: KeyId| self.sorted.iter().position(|&it| it == key).unwrap_or(0);
+            let next = piece.last().and_then(|&last| self.sorted.get(place(last) + 1)).copied();
+            let of_piece: Vec<Row> = rows.iter().copied().filter(|row| piece.contains(&row.key)).collect();
+            // The next key there is ends the piece; behind the last one the range is as open as it was.
+            let range = Range { from: piece.first().copied(), to: next.or(range.to) };
+            self.copy(&Operation::Scan { range, rows: Some(&of_piece) });
+        }
+    }
+
+    fn copy(&mut self, operation: &Operation<'_>) {
+        let (history, builder) = (self.history, &mut self.builder);
+        let key = |key: KeyId, builder: &mut Builder| copied_key(history, builder, key);
+        let value = |value: ValueId, builder: &mut Builder| copied_value(history, builder, value);
+        let rows_of = |rows: &[Row], builder: &mut Builder| -> Vec<Row> {
+            let copied = rows.iter().map(|row| Row {
+                key: copied_key(history, builder, row.key),
+                value: copied_value(history, builder, row.value),
+            });
+            copied.collect()
+        };
+        let range_of = |range: Range, builder: &mut Builder| Range {
+            from: range.from.map(|from| copied_key(history, builder, from)),
+            to: range.to.map(|to| copied_key(history, builder, to)),
+        };
+        match *operation {
+            Operation::Read { key: at, value: seen, lock } => {
+                let (at, seen) = (key(at, builder), value(seen, builder));
+                builder.read(at, seen, lock);
+            }
+            Operation::Write { key: at, value: wrote } => {
+                let (at, wrote) = (key(at, builder), value(wrote, builder));
+                builder.write(at, wrote);
+            }
+            Operation::Delete { key: at } => {
+                let at = key(at, builder);
+                builder.delete(at);
+            }
+            Operation::Append { key: at, value: element } => {
+                let (at, element) = (key(at, builder), value(element, builder));
+                builder.append(at, element);
+            }
+            Operation::Scan { range, rows } => {
+                let (range, rows) = (range_of(range, builder), rows.map(|rows| rows_of(rows, builder)));
+                builder.scan(range, rows.as_deref());
+            }
+            Operation::Iterate { range, reverse, exhausted, rows } => {
+                let (range, rows) = (range_of(range, builder), rows.map(|rows| rows_of(rows, builder)));
+                builder.iterate(range, reverse, exhausted, rows.as_deref());
+            }
+            Operation::Query { predicate, rows } => {
+                let predicate = copied_predicate(history, builder, predicate);
+                let rows = rows.map(|rows| rows_of(rows, builder));
+                builder.query(predicate, rows.as_deref());
+            }
+            Operation::Update { predicate, set, count, keys } => {
+                let (predicate, set) = (copied_predicate(history, builder, predicate), value(set, builder));
+                let keys: Option<Vec<KeyId>> =
+                    keys.map(|keys| keys.iter().map(|&at| key(at, builder)).collect());
+                builder.update(predicate, set, count, keys.as_deref());
+            }
+            Operation::DeleteWhere { predicate, count, keys } => {
+                let predicate = copied_predicate(history, builder, predicate);
+                let keys: Option<Vec<KeyId>> =
+                    keys.map(|keys| keys.iter().map(|&at| key(at, builder)).collect());
+                builder.delete_where(predicate, count, keys.as_deref());
+            }
+        }
+    }
+}
+
+fn copied_predicate(history: &History, builder: &mut Builder, predicate: &Predicate) -> Predicate {
+    let mut all =
+        |parts: &[Predicate]| parts.iter().map(|it| copied_predicate(history, builder, it)).collect();
+    match predicate {
+        Predicate::All(parts) => Predicate::All(all(parts)),
+        Predicate::Any(parts) => Predicate::Any(all(parts)),
+        Predicate::Not(part) => Predicate::Not(Box::new(copied_predicate(history, builder, part))),
+        Predicate::Compare { column, with, constant } => {
+            let name = history.values().columns().get(*column).to_string();
+            let column = builder.column(&name);
+            Predicate::Compare { column, with: *with, constant: copied_value(history, builder, *constant) }
+        }
+    }
+}
+
+fn is_within(history: &History, range: Range, key: KeyId) -> bool {
+    let place = |key: KeyId| history.keys().get(key);
+    range.from.is_none_or(|from| place(from) <= place(key))
+        && range.to.is_none_or(|to| place(key) < place(to))
+}
+
+/// The keys that an operation certainly wrote.
+fn written<'a>(operation: &Operation<'a>) -> Vec<KeyId> {
+    match *operation {
+        Operation::Write { key, .. } | Operation::Delete { key } | Operation::Append { key, .. } => vec![key],
+        Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
+            keys.to_vec()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Where each operation of a transaction belongs.
+fn halves(history: &History, transaction: &Transaction<'_>) -> Vec<Half> {
+    let mut own: FxHashSet<KeyId> = FxHashSet::default();
+    let mut is_unreported = false;
+    let mut halves = Vec::new();
+    for (_, operation) in transaction.ops() {
+        halves.push(match operation {
+            Operation::Read { lock, .. } if lock != Lock::None => Half::Writes,
+            Operation::Read { key, .. } if own.contains(&key) => Half::Writes,
+            Operation::Read { .. } | Operation::Scan { .. } if is_unreported => Half::Neither,
+            Operation::Read { .. } => Half::Reads,
+            Operation::Scan { range, rows: Some(_) }
+                if own.iter().any(|&key| is_within(history, range, key)) =>
+            {
+                Half::Both
+            }
+            Operation::Scan { .. } => Half::Reads,
+            Operation::Iterate { .. } | Operation::Query { .. } if is_unreported || !own.is_empty() => {
+                Half::Neither
+            }
+            Operation::Iterate { .. } | Operation::Query { .. } => Half::Reads,
+            _ => Half::Writes,
+        });
+        is_unreported |= matches!(
+            operation,
+            Operation::Update { keys: None, .. } | Operation::DeleteWhere { keys: None, .. }
+        );
+        own.extend(written(&operation));
+    }
+    halves
+}

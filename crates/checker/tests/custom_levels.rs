@@ -1,0 +1,265 @@
+//! Levels of the user's own against the exhaustive oracle, which counts the same edges among its orders.
+
+use checker::oracle::oracle;
+use checker::oracle::tiny::{Shape, shrink};
+use checker::{
+    Additions, Definition, Evidence, Level, Linearizable, Module, Options, Rule, Verdict, check, parse_levels,
+};
+use history::formats::{ReadOptions, notation, read_stream};
+use history::{History, Id};
+
+#[path = "../../../examples/levels/module.rs"]
+#[allow(dead_code, reason = "its main is run by hand")]
+mod example;
+
+const RULES: [Rule; 8] = [
+    Rule::ReadUncommitted,
+    Rule::ReadCommitted,
+    Rule::CursorStability,
+    Rule::MonotonicView,
+    Rule::ConsistentView,
+    Rule::RepeatableRead,
+    Rule::SnapshotIsolation,
+    Rule::Serializable,
+];
+
+/// Orders some transactions as their numbers have it, whatever happened.
+#[derive(Debug)]
+struct Arbitrary;
+
+impl Module for Arbitrary {
+    fn name(&self) -> &str {
+        "arbitrary"
+    }
+
+    fn add(&self, history: &History, additions: &mut Additions) -> Result<(), String> {
+        let ids: Vec<_> = history.transactions().map(|it| it.id()).collect();
+        for &first in &ids {
+            for &second in &ids {
+                // Mostly against the order of the file, and free of cycles.
+                let is_pair = (first.index() * 7 + second.index() * 3) % 4 == 0;
+                if is_pair && (first.index() * 5) % 7 > (second.index() * 5) % 7 {
+                    additions.before.push((first, second));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls the reverse of the file likely, which it seldom is.
+#[derive(Debug)]
+struct Unlikely;
+
+impl Module for Unlikely {
+    fn name(&self) -> &str {
+        "unlikely"
+    }
+
+    fn add(&self, history: &History, additions: &mut Additions) -> Result<(), String> {
+        additions.likely = history.transactions().map(|it| it.id()).collect();
+        additions.likely.reverse();
+        Ok(())
+    }
+}
+
+fn fault(history: &History, level: Level, as_by: Level) -> Option<String> {
+    let options = Options::default();
+    let expected = match oracle(history, as_by, &options) {
+        Ok(Verdict::Undecided(_)) | Err(_) => return None,
+        Ok(verdict) => verdict,
+    };
+    let found = check(history, level, &options).verdict;
+    if let Verdict::Violated(evidence) = &found
+        && !is_circle(evidence)
+    {
+        return Some(format!("its argument is none: {evidence:?}"));
+    }
+    let differs = expected.name() != found.name();
+    differs.then(|| format!("the oracle says {}, the pipeline {}", expected.name(), found.name()))
+}
+
+fn is_circle(evidence: &Evidence) -> bool {
+    let edges = &evidence.edges;
+    let next = |place: usize| edges[(place + 1) % edges.len()].from;
+    edges.len() < 2
+        || evidence.anomaly.name == "incompatible-order"
+        || (0..edges.len()).all(|place| Some(edges[place].to) == next(place))
+}
+
+fn compare(shape: &Shape, seeds: u64, levels: &[(Level, Level)]) {
+    for seed in 0..seeds {
+        let history = shape.history(seed);
+        for &(level, as_by) in levels {
+            if fault(&history, level, as_by).is_some() {
+                let small = shrink(&history, |smaller| fault(smaller, level, as_by).is_some());
+                let what = fault(&small, level, as_by);
+                panic!("seed {seed} at {level}: {what:?}\n{}", notation::to_string(&small));
+            }
+        }
+    }
+}
+
+fn level(name: &str, rule: Rule, session: bool, module: impl Module + 'static) -> Level {
+    let mut definition = Definition::new(&format!("{name} {rule:?} {session}"), rule).with(module);
+    definition.session = session;
+    definition.level().expect("the definition is right")
+}
+
+#[test]
+fn edges_of_a_module_count_at_every_rule() {
+    let all = RULES.into_iter().flat_map(|rule| [(rule, false), (rule, true)]);
+    let levels: Vec<(Level, Level)> = all
+        .map(|(rule, session)| level("arbitrary", rule, session, Arbitrary))
+        .map(|level| (level, level))
+        .collect();
+    compare(&Shape { unknown: 15, ..Shape::registers() }, 250, &levels);
+    compare(&Shape::lists(), 100, &levels);
+    compare(&Shape::ranges(), 60, &levels);
+}
+
+#[test]
+fn what_is_likely_changes_no_verdict() {
+    let levels: Vec<(Level, Level)> = RULES
+        .into_iter()
+        .map(|rule| (level("unlikely", rule, false, Unlikely), Level::new(rule, false, false)))
+        .collect();
+    compare(&Shape::registers(), 200, &levels);
+}
+
+#[test]
+fn orders_that_the_table_does_not_combine() {
+    let row = |name: &str, rule: Rule, session: bool, realtime: bool| {
+        let definition = Definition { session, realtime, ..Definition::new(name, rule) };
+        let level = definition.level().expect("the definition is right");
+        (level, Level::new(rule, session, realtime))
+    };
+    let levels = [
+        row("session-read-uncommitted", Rule::ReadUncommitted, true, false),
+        row("session-repeatable-read", Rule::RepeatableRead, true, false),
+        row("session-cursor-stability", Rule::CursorStability, true, false),
+        row("session-monotonic-view", Rule::MonotonicView, true, false),
+        row("realtime-serializable", Rule::Serializable, false, true),
+        row("realtime-snapshot-isolation", Rule::SnapshotIsolation, false, true),
+        row("realtime-monotonic-view", Rule::MonotonicView, false, true),
+    ];
+    compare(&Shape { clocks: 100, ..Shape::registers() }, 250, &levels);
+    compare(&Shape { clocks: 100, ..Shape::lists() }, 80, &levels);
+}
+
+#[test]
+fn some_keys_are_linearizable() {
+    let keys = vec!["x".to_owned()];
+    let levels: Vec<(Level, Level)> = [Rule::Serializable, Rule::SnapshotIsolation, Rule::ConsistentView]
+        .into_iter()
+        .map(|rule| level("linearizable", rule, false, Linearizable { keys: keys.clone(), clock_skew: 0 }))
+        .map(|level| (level, level))
+        .collect();
+    compare(&Shape { clocks: 100, ..Shape::registers() }, 300, &levels);
+}
+
+/// The pairs of the module, closed, are all pairs that touch the key and do not overlap.
+#[test]
+fn no_pair_of_a_linearizable_key_is_forgotten() {
+    let shape = Shape { clocks: 100, unknown: 10, ..Shape::registers() };
+    for seed in 0..500 {
+        let history = shape.history(seed);
+        let mut additions = Additions::default();
+        let module = Linearizable { keys: vec!["x".to_owned(), "y".to_owned()], clock_skew: 1 };
+        module.add(&history, &mut additions).expect("clocks are all it needs");
+        let mut closed = additions.before.clone();
+        let mut next = 0;
+        while let Some(&(first, middle)) = closed.get(next) {
+            for &(_, last) in additions.before.iter().filter(|(from, _)| *from == middle) {
+                if !closed.contains(&(first, last)) {
+                    closed.push((first, last));
+                }
+            }
+            next += 1;
+        }
+        let touch = |it: &history::Transaction<'_>, name: &str| {
+            it.ops().any(|(_, op)| op.key().is_some_and(|key| history.keys().get(key).to_string() == name))
+        };
+        for one in history.transactions().filter(|it| it.is_committed()) {
+            for other in history.transactions().filter(|it| it.status() != history::Status::Aborted) {
+                let ended = one.client().zip(other.client()).is_some_and(|(a, b)| a.end + 1 < b.begin);
+                let both = ["x", "y"].iter().any(|name| touch(&one, name) && touch(&other, name));
+                if ended && both {
+                    assert!(closed.contains(&(one.id(), other.id())), "seed {seed}");
+                }
+            }
+        }
+        for (first, second) in additions.before {
+            let (one, other) = (history.transaction(first), history.transaction(second));
+            assert!(one.client().zip(other.client()).is_some_and(|(a, b)| a.end + 1 < b.begin));
+        }
+    }
+}
+
+#[test]
+fn ctx_orders_transactions() {
+    let toml = r#"
+        [[level]]
+        name = "by-version"
+        edges = ["ww", "wr", "rw"]
+        ctx = { versions = "v" }
+
+        [[level]]
+        name = "by-cause"
+        edges = ["ww", "wr"]
+        ctx = { after = "after" }
+
+        [[level]]
+        name = "by-commit"
+        edges = ["ww", "wr", "rw"]
+        ctx = { commit = "lsn" }
+
+        [[level]]
+        name = "by-hint"
+        edges = ["ww", "wr", "rw"]
+        ctx = { likely = "lsn" }
+    "#;
+    let levels = parse_levels(toml).expect("the file is right");
+    let verdict = |text: &str, name: &str| {
+        let loaded = read_stream("a test", text.trim().as_bytes(), &ReadOptions::default());
+        let history = loaded.expect("the history is right").history;
+        let level = levels.iter().copied().find(|it| it.name() == name).expect("it was defined");
+        check(&history, level, &Options::default()).verdict
+    };
+    // b wrote version 1 and a version 2, so a reader of b's after a's is stale only if it also saw a.
+    let text = r#"
+{"session":1,"id":"a","ops":[{"op":"write","key":"x","value":1}],"ctx":{"v":{"x":2},"lsn":2}}
+{"session":2,"id":"b","ops":[{"op":"write","key":"x","value":2},{"op":"write","key":"y","value":1}],"ctx":{"v":{"x":1},"lsn":1}}
+{"session":3,"id":"c","ops":[{"op":"read","key":"y","value":null},{"op":"read","key":"x","value":1}],"ctx":{"after":["b"]}}
+"#;
+    assert_eq!(verdict(text, "by-version").name(), "violated");
+    assert_eq!(verdict(text, "by-commit").name(), "violated");
+    assert_eq!(verdict(text, "by-hint").name(), "accepted");
+    assert_eq!(verdict(text, "by-cause").name(), "accepted");
+    let Verdict::Violated(evidence) = verdict(text, "by-version") else { unreachable!("just seen") };
+    assert!(evidence.edges.iter().any(|edge| edge.kind.name() == "added"), "{evidence:?}");
+    let broken = r#"{"session":1,"ops":[],"ctx":{"v":7}}"#;
+    assert_eq!(verdict(broken, "by-version").name(), "undecided");
+}
+
+#[test]
+fn the_examples_do_what_they_say() {
+    assert_eq!(example::verdict(example::FRESH), "accepted");
+    assert_eq!(example::verdict(example::STALE), "violated");
+    let levels =
+        parse_levels(include_str!("../../../examples/levels/own.toml")).expect("the example is right");
+    let text = include_str!("../../../examples/levels/stale.jsonl");
+    let history = read_stream("stale.jsonl", text.as_bytes(), &ReadOptions::default());
+    let history = history.expect("the example is right").history;
+    let found: Vec<(&str, &str)> = levels
+        .into_iter()
+        .map(|level| (level.name(), check(&history, level, &Options::default()).verdict.name()))
+        .collect();
+    let expected = [
+        ("session-repeatable-read", "accepted"),
+        ("linearizable-balances", "violated"),
+        ("serializable-by-versions", "violated"),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(check(&history, Level::SERIALIZABLE, &Options::default()).verdict.name(), "accepted");
+}
