@@ -36,7 +36,6 @@ pub use format::Malformed;
 pub use proof::{Atom, Lemma};
 pub use refusal::Refusal;
 
-use crate::contents::Contents;
 use crate::oracle::{TooLarge, oracle};
 use crate::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict};
 use history::{History, Id, KeyId, Operation, Status, Transaction, TxnId};
@@ -258,8 +257,7 @@ fn provable(history: &History, level: Level, options: &Options, core: &[TxnId]) 
     let stands =
         |core: &[TxnId]| !matches!(impossible(history, level, options, core), Err(Objection::Refused(_)));
     let mut operations = history.transactions().flat_map(|txn| txn.ops());
-    let is_simple = !operations.any(|(_, operation)| is_doubtful(operation))
-        && !Contents::of(history, options.ryow).has_open_lists();
+    let is_simple = !operations.any(|(_, operation)| is_doubtful(operation)) && !has_doubtful_lists(history);
     if is_simple || stands(core) {
         return core.to_vec();
     }
@@ -285,6 +283,29 @@ fn with_writers(history: &History, txns: &[TxnId]) -> Vec<TxnId> {
     let wrote = |txn: &Transaction<'_>| txn.ops().any(|(_, operation)| writes(&operation));
     let is_in = |txn: &Transaction<'_>| txns.binary_search(&txn.id()).is_ok() || wrote(txn);
     effective.filter(is_in).map(|txn| txn.id()).collect()
+}
+
+/// Whether a list may say nothing without all who wrote its key: the key is also overwritten or does not start absent, an
+/// element comes twice, or an outcome is not known. Saying so too often costs a look at the core, no more.
+fn has_doubtful_lists(history: &History) -> bool {
+    let effective = || history.transactions().filter(|txn| txn.status() != Status::Aborted);
+    let (mut keys, mut elements) = (FxHashSet::default(), FxHashSet::default());
+    for (_, operation) in effective().flat_map(|txn| txn.ops()) {
+        if let Operation::Append { key, value } = operation {
+            keys.insert(key);
+            if !elements.insert((key, value)) {
+                return true;
+            }
+        }
+    }
+    let overwrites = |operation: Operation<'_>| match operation {
+        Operation::Write { key, .. } | Operation::Delete { key } => keys.contains(&key),
+        _ => false,
+    };
+    !keys.is_empty()
+        && (effective().any(|txn| txn.status() == Status::Unknown)
+            || history.initial().iter().any(|row| keys.contains(&row.key))
+            || effective().flat_map(|txn| txn.ops()).any(|(_, operation)| overwrites(operation)))
 }
 
 /// Whether the core has no explanation at all.

@@ -28,11 +28,11 @@
 mod observed;
 
 use crate::Level;
-use crate::oracle::tiny::{Sketch, SketchOp};
+use crate::oracle::tiny::{Sketch, SketchOp, SketchTxn};
 use crate::restrict::restrict_for;
 use crate::rows;
 use crate::verdict::{Evidence, Options, Verdict};
-use history::{History, Id, Name, TxnId};
+use history::{History, Id, Name, Operation, TxnId};
 use observed::{Observed, is_write};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -108,24 +108,40 @@ fn by_itself(history: &History, level: Level, core: &[TxnId], names: &Names<'_>)
     for (txn, &whole) in sketch.transactions.iter_mut().zip(&part.txns) {
         txn.id = names.unique(whole);
     }
+    forget_unused_keys(&mut sketch);
     sketch
 }
 
+/// Where every operation is on one key, initial values of other keys say nothing.
+fn forget_unused_keys(sketch: &mut Sketch) {
+    let mut initial = std::mem::take(&mut sketch.initial);
+    let used = Observed::keys(sketch);
+    initial.retain(|(key, _)| used.contains(key));
+    sketch.initial = initial;
+}
+
 fn with_what_it_saw(history: &History, core: &[TxnId], names: &Names<'_>) -> Sketch {
-    let mut sketch = Sketch::of(history);
-    let is_core = |place: usize| core.binary_search(&TxnId::new(place)).is_ok();
-    for (place, txn) in sketch.transactions.iter_mut().enumerate() {
-        txn.id = names.unique(TxnId::new(place));
-        if !is_core(place) {
-            txn.ops.retain(is_write);
+    let is_core = |txn: TxnId| core.binary_search(&txn).is_ok();
+    // What the core saw; of the others only whether they write by predicate matters, for that may have seen anything.
+    let mut seen = Observed::default();
+    for transaction in history.transactions() {
+        let is_core = is_core(transaction.id());
+        let by_predicate = |operation: &Operation<'_>| {
+            matches!(operation, Operation::Update { .. } | Operation::DeleteWhere { .. })
+        };
+        if is_core || transaction.ops().any(|(_, operation)| by_predicate(&operation)) {
+            let copy = SketchTxn::of(history, transaction, |operation| is_core || is_write(operation));
+            copy.ops.iter().for_each(|operation| seen.note(operation));
         }
     }
-    let seen = Observed::of(&sketch);
-    for (_, txn) in sketch.transactions.iter_mut().enumerate().filter(|(place, _)| !is_core(*place)) {
-        txn.ops.retain(|operation| !seen.misses(operation));
-    }
-    sketch.transactions.retain(|txn| !txn.ops.is_empty());
-    sketch
+    let whole = Sketch::of_initial(history);
+    let kept = history.transactions().filter_map(|transaction| {
+        let is_core = is_core(transaction.id());
+        let wanted = |operation: &SketchOp| is_core || (is_write(operation) && !seen.misses(operation));
+        let copy = SketchTxn::of(history, transaction, wanted);
+        (!copy.ops.is_empty()).then(|| SketchTxn { id: names.unique(transaction.id()), ..copy })
+    });
+    Sketch { transactions: kept.collect(), ..whole }
 }
 
 /// Names of transactions, where only one has them.
@@ -243,7 +259,7 @@ impl Reducing<'_> {
     /// Leaves out results, in pieces that are halved.
     fn drop_results(&mut self) {
         let places = |sketch: &Sketch| -> Vec<(usize, usize)> {
-            let ops = |(txn, it): (usize, &crate::oracle::tiny::SketchTxn)| {
+            let ops = |(txn, it): (usize, &SketchTxn)| {
                 let of_txn = it.ops.iter().enumerate().filter(|(_, operation)| !is_write(operation));
                 of_txn.map(|(place, _)| (txn, place)).collect::<Vec<_>>()
             };
@@ -288,10 +304,9 @@ impl Reducing<'_> {
     }
 
     fn drop_initial_values(&mut self) {
-        let used = Observed::keys(&self.best);
-        let mut candidate = self.best.clone();
-        candidate.initial.retain(|(key, _)| used.contains(key));
-        if !rows::has_many(&candidate.build()) {
+        if !rows::has_many(&self.best.build()) {
+            let mut candidate = self.best.clone();
+            forget_unused_keys(&mut candidate);
             self.attempt(candidate);
         }
     }
@@ -373,7 +388,7 @@ mod tests {
     }
 
     fn places(sketch: &Sketch) -> Vec<(usize, usize)> {
-        let of_txn = |(txn, it): (usize, &crate::oracle::tiny::SketchTxn)| {
+        let of_txn = |(txn, it): (usize, &SketchTxn)| {
             (0..it.ops.len()).map(move |place| (txn, place)).collect::<Vec<_>>()
         };
         sketch.transactions.iter().enumerate().flat_map(of_txn).collect()

@@ -42,7 +42,8 @@ impl Observed {
         sketch.transactions.iter().flat_map(|txn| &txn.ops).filter_map(key).collect()
     }
 
-    fn note(&mut self, operation: &SketchOp) {
+    /// Notes what an operation shows.
+    pub(super) fn note(&mut self, operation: &SketchOp) {
         match operation {
             SketchOp::Read { key, value, .. } => self.show(key, value),
             SketchOp::Scan { rows: Some(rows), .. } | SketchOp::Iterate { rows: Some(rows), .. } => {

@@ -6,7 +6,7 @@
 use history::formats::notation;
 use history::{
     Builder, Cell, Comparison, History, Id, KeyId, Lock, Name, Operation, Predicate, Range, Row, Span,
-    Status, Timestamp, ValueId, ValueRef,
+    Status, Timestamp, Transaction, ValueId, ValueRef,
 };
 use std::fmt;
 
@@ -90,6 +90,21 @@ pub struct SketchTxn {
     pub ops: Vec<SketchOp>,
 }
 
+impl SketchTxn {
+    /// Copies a transaction with those of its operations that are wanted.
+    pub fn of(history: &History, txn: Transaction<'_>, wanted: impl Fn(&SketchOp) -> bool) -> Self {
+        let copy = Copier { history };
+        Self {
+            id: None,
+            session: history.sessions().get(txn.session()).to_owned(),
+            status: txn.status(),
+            client: txn.client(),
+            db: txn.db(),
+            ops: txn.ops().map(|(_, operation)| copy.operation(operation)).filter(wanted).collect(),
+        }
+    }
+}
+
 /// An editable copy of a history.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sketch {
@@ -102,23 +117,16 @@ pub struct Sketch {
 }
 
 impl Sketch {
+    /// Copies what was there before the first transaction.
+    pub fn of_initial(history: &History) -> Self {
+        Self { initial: Copier { history }.rows(history.initial()), ..Self::default() }
+    }
+
     /// Copies a history.
     pub fn of(history: &History) -> Self {
-        let copy = Copier { history };
         Self {
-            level: None,
-            initial: copy.rows(history.initial()),
-            transactions: history
-                .transactions()
-                .map(|txn| SketchTxn {
-                    id: None,
-                    session: history.sessions().get(txn.session()).to_owned(),
-                    status: txn.status(),
-                    client: txn.client(),
-                    db: txn.db(),
-                    ops: txn.ops().map(|(_, operation)| copy.operation(operation)).collect(),
-                })
-                .collect(),
+            transactions: history.transactions().map(|txn| SketchTxn::of(history, txn, |_| true)).collect(),
+            ..Self::of_initial(history)
         }
     }
 
