@@ -2,7 +2,7 @@
 //!
 //! Look-ups at random places of large tables wait for memory. Asked for a batch in advance, the waits overlap. A plain
 //! load would do that too, but a processor holds on to a load until it is done, and with it to everything that follows:
-//! some ten are under way at once. A prefetch is let go at once; reading Cobra's logs of hashed keys became a third
+//! some ten are under way at once. A prefetch is let go at once; reading Cobra's logs of hashed keys became an eighth
 //! faster by it.
 #![allow(unsafe_code, reason = "the instruction is only to be had so; see the argument where it is used")]
 

@@ -4,7 +4,7 @@
 //! kernel is asked to back it with pages of 2 MiB instead of 4 KiB.
 //! Why: fresh memory costs a trip into the kernel for every page at its first touch, and columns of histories are fresh
 //! memory, mostly. Measured on a virtual machine: copying 50 MB into fresh memory went from 1.9 to 10 GB/s, loading
-//! a history of texts in the binary form from 9.6 to 16.8 times the speed of JSON lines.
+//! a history of texts in the binary form from 9.6 to 12.4 times the speed of JSON lines.
 //! Cost: one system call for a block of 4 MiB or more; at most one large page of memory more a block than it touched.
 #![allow(
     unsafe_code,
