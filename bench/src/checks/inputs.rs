@@ -31,6 +31,8 @@ pub(crate) struct Generated {
     transactions: u64,
     plan: Settings,
     planted: Option<Bug>,
+    /// Whether transactions carry the clients' clocks.
+    clocks: bool,
 }
 
 impl Generated {
@@ -43,7 +45,7 @@ impl Generated {
             ..Config::new(self.plan.clone(), Strength::Serializable, self.transactions)
         };
         let mut writing = Writing::create(path)?;
-        let fields = Fields { client: false, db: false, planted: false };
+        let fields = Fields { client: self.clocks, db: false, planted: false };
         Simulation::new(config)?.run_in_parts(fields, |history, part| {
             Ok::<_, Box<dyn Error>>(writing.part(history, Format::Jsonl, part)?)
         })?;
@@ -54,6 +56,7 @@ impl Generated {
 
 const SER: &str = "strong-session-serializable";
 const SI: &str = "strong-session-snapshot-isolation";
+const STRICT: &str = "strict-serializable";
 
 /// Paths in the corpus; packed bundles are unpacked first.
 pub(crate) fn corpus(scratch: &Path) -> Result<Vec<PathBuf>, corpus::Missing> {
@@ -64,6 +67,12 @@ pub(crate) fn corpus(scratch: &Path) -> Result<Vec<PathBuf>, corpus::Missing> {
 /// Half of the transactions read eight keys, the others write eight.
 fn blind(keys: u32, read_share: f64) -> Settings {
     Settings { seed: 1, sessions: 24, keys, ops: 8, read_share, ..Workload::BlindWrites.settings() }
+}
+
+/// A workload of the command line.
+fn named(name: &str) -> Settings {
+    let settings = Workload::named(name).expect("the command line has it");
+    Settings { seed: 1, sessions: 24, ..settings }
 }
 
 /// Twenty operations, half of them reads; values repeat on half of the keys.
@@ -146,6 +155,22 @@ fn generated() -> Vec<Row> {
             blind(100_000, 0.5),
             Some(Bug::LostUpdate),
         ),
+        ("BlindW-Pred 10k", SER, Short, "pred-10k", 10_000, named("blind-writes-pred"), None),
+        ("BlindW-Pred 10k", SI, Short, "pred-10k", 10_000, named("blind-writes-pred"), None),
+        ("RandomRange 10k", SER, Short, "range-10k", 10_000, named("random-range"), None),
+        ("RandomBench 10k", SER, Short, "bench-10k", 10_000, named("random-bench"), None),
+        ("BlindW-WR 10k, clocks count", STRICT, Short, "blind-10k-clocks", 10_000, blind(10_000, 0.5), None),
+        ("BlindW-WR 10k, clocks do not", SER, Short, "blind-10k-clocks", 10_000, blind(10_000, 0.5), None),
+        (
+            "BlindW-WR 100k, clocks count",
+            STRICT,
+            Short,
+            "blind-100k-clocks",
+            100_000,
+            blind(10_000, 0.5),
+            None,
+        ),
+        ("BlindW-WR 100k, clocks do not", SER, Short, "blind-100k-clocks", 100_000, blind(10_000, 0.5), None),
     ]
 }
 
@@ -159,7 +184,8 @@ pub(crate) fn all() -> Vec<Input> {
     let files: Vec<&str> = rows.iter().map(|row| row.3).collect();
     let generated = rows.into_iter().enumerate().map(|(index, row)| {
         let (name, level, extent, file, transactions, plan, planted) = row;
-        let place = Place::Generated(Generated { file, transactions, plan, planted });
+        let clocks = file.ends_with("clocks");
+        let place = Place::Generated(Generated { file, transactions, plan, planted, clocks });
         let is_last_use = files.get(index + 1) != Some(&file);
         Input { name, level, place, extent, is_last_use }
     });

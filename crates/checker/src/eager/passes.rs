@@ -19,7 +19,7 @@
 //! [`TWO_WIDTH_EDGES_MAX`] of them.
 
 use super::constraints::{Constraints, Edge, index};
-use super::reach::{NODES_MAX, Reach};
+use super::reach::{NoClosure, Reach};
 use crate::verdict::Budget;
 use rustc_hash::{FxHashMap, FxHashSet};
 use solver::{Lit, Var};
@@ -113,10 +113,14 @@ impl Groups {
 /// Settles what known edges and clauses settle; false if that is a contradiction.
 pub(super) fn prune(constraints: &mut Constraints, budget: &Budget) -> bool {
     loop {
-        if constraints.nodes > NODES_MAX || budget.exhausted().is_some() {
+        if budget.exhausted().is_some() {
             return true;
         }
-        let Some(reach) = Reach::of(constraints.nodes, &constraints.known) else { return false };
+        let reach = match Reach::of(constraints.nodes, &constraints.known) {
+            Ok(reach) => reach,
+            Err(NoClosure::Cycle) => return false,
+            Err(NoClosure::TooLarge) => return true,
+        };
         let mut found = Vec::new();
         for var in constraints.vars().filter(|var| constraints.settled[var.0 as usize].is_none()) {
             let closes =
@@ -187,10 +191,10 @@ pub(super) fn two_width(constraints: &mut Constraints, budget: &Budget) -> usize
     let lits = open.flat_map(|var| [var.positive(), var.negative()]);
     let edges: Vec<(Edge, Lit)> =
         lits.flat_map(|lit| constraints.edges_of(lit).iter().map(move |&edge| (edge, lit))).collect();
-    if edges.len() > TWO_WIDTH_EDGES_MAX || constraints.nodes > NODES_MAX {
+    if edges.len() > TWO_WIDTH_EDGES_MAX {
         return 0;
     }
-    let Some(reach) = Reach::of(constraints.nodes, &constraints.known) else { return 0 };
+    let Ok(reach) = Reach::of(constraints.nodes, &constraints.known) else { return 0 };
     let mut pairs: FxHashSet<(Lit, Lit)> = FxHashSet::default();
     for (place, &((from, to), lit)) in edges.iter().enumerate() {
         if place & 0xff == 0 && budget.exhausted().is_some() {
