@@ -8,6 +8,7 @@
 //! cargo run --release -p taipan-bench -- memory [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- generate [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- levels [TRANSACTIONS]
+//! cargo run --release -p taipan-bench -- timestamps [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its measurements")]
@@ -20,6 +21,7 @@ mod memory;
 #[path = "../../crates/taipan/src/pages.rs"]
 mod pages;
 mod peers;
+mod timestamps;
 mod workloads;
 
 use std::error::Error;
@@ -45,6 +47,8 @@ fn main() -> ExitCode {
         ["peers", transactions] => run(transactions, peers::run),
         ["memory", transactions] => run(transactions, memory::run),
         ["generate", transactions] => run(transactions, generate::run),
+        ["timestamps"] => timestamps::run(1_000_000),
+        ["timestamps", transactions] => run(transactions, timestamps::run),
         ["levels"] => levels::run(100_000),
         ["levels", transactions] => run(transactions, levels::run),
         ["read", ref paths @ ..] => peers::read(paths),
@@ -64,6 +68,6 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate|levels [TRANSACTIONS]
+const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate|levels|timestamps [TRANSACTIONS]
        taipan-bench read HISTORY…
        taipan-bench checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]";

@@ -43,10 +43,12 @@ mod ranges;
 mod replay;
 mod sessions;
 mod state;
+mod streamed;
 mod unknown;
 mod view;
 
 pub use evidence::{evidence, judge, outcome, witness};
+pub use streamed::{Stopped, Streamed};
 
 use crate::{Level, Options, Rule, Undecided};
 use history::{History, KeyId, OpId, Status, Timestamp, TxnId, ValueId};

@@ -6,6 +6,7 @@
 //! * [`read_path`], [`read_stream`], [`read_bytes`] — a file, a stream or bytes into a [`Loaded`] history. The
 //!   format is detected from the content; gzip and zstd are undone on the way.
 //! * [`write_path`], [`write_stream`] — a history into a file or a stream.
+//! * [`read_parts`] — a large file as histories one after the other, in bounded memory.
 //! * [`convert`] — one into the other, in pieces where both formats allow it, so that the memory in use does not
 //!   grow with the file.
 //!
@@ -22,6 +23,7 @@ mod json;
 pub mod jsonl;
 mod map;
 pub mod notation;
+mod parts;
 mod read;
 mod source;
 mod write;
@@ -49,6 +51,7 @@ pub mod viper;
 pub use convert::{ConvertError, Converted, Origin, Target, convert};
 pub use detect::{Likeness, Probe};
 pub use error::{Located, Place, ReadError};
+pub use parts::read_parts;
 pub use read::{Loaded, ReadOptions, Warned, read_bytes, read_path, read_stream};
 pub use source::{Bytes, Compression, Directory};
 pub use write::{Part, WriteError, Writing, write_path, write_stream, write_string};

@@ -201,6 +201,13 @@ impl Finding {
         Self { verdict: mark.name(), reason: None, follows_from: from.map(str::to_owned), ..blank }
     }
 
+    /// Accepted by timestamps, without the history at hand.
+    pub fn accepted_by_timestamps(file: &str, level: &str, size: Size, cost: Cost) -> Self {
+        let blank = Self::undecided(file, level, String::new(), size, cost);
+        let verdict = Verdict::Accepted(checker::Witness::default()).name();
+        Self { verdict, reason: None, by_timestamps: Some(Vec::new()), ..blank }
+    }
+
     /// No answer, for a reason outside the check (the file could not be read within its limits, say).
     pub fn undecided(file: &str, level: &str, reason: String, size: Size, cost: Cost) -> Self {
         Self {

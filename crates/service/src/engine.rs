@@ -266,6 +266,17 @@ impl Engine {
         spill.named(&files)
     }
 
+    /// How many bytes the checker's state may take, by its own estimate.
+    pub fn state_max(&self) -> Option<usize> {
+        self.options.settings.memory_max
+    }
+
+    /// From now on it may take so many.
+    pub fn set_state_max(&mut self, bytes: usize) {
+        self.options.settings.memory_max = Some(bytes);
+        self.online.set_memory_max(Some(bytes));
+    }
+
     /// The checker.
     pub fn online(&self) -> &Online {
         &self.online

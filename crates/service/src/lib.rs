@@ -48,4 +48,4 @@ pub use outlet::{Outlets, Webhook, finding_line};
 pub use pace::Pace;
 pub use service::{Ended, Options, Service, Source, Trouble};
 pub use spill::Spill;
-pub use status::{Sample, Status};
+pub use status::{Delays, Sample, Status};

@@ -6,7 +6,7 @@ use crate::http::{self, HttpOptions};
 use crate::intake::{self, Intake, Outflow};
 use crate::outlet::Outlets;
 use crate::sockets;
-use crate::status::{Board, FINDINGS_MAX, Sample, Status, memory_bytes};
+use crate::status::{Board, Delays, FINDINGS_MAX, Sample, Status, memory_bytes};
 use checker::timestamped::online::Kind;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -40,6 +40,8 @@ pub struct Options {
     pub outlets: Outlets,
     /// At least one checkpoint in this time, if anything happened.
     pub checkpoint_every: Duration,
+    /// The most bytes the process is to take.
+    pub memory_max: Option<u64>,
     /// Hears what is no finding.
     pub notes: Box<dyn Fn(String) + Send + Sync>,
 }
@@ -75,10 +77,25 @@ fn while_doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Trouble {
     move |error| Trouble { doing, error }
 }
 
-/// How many batches wait at most.
+/// How many batches wait at most; fewer where memory is short, one for each of these many bytes of state.
 const QUEUE_MAX: usize = 32;
-/// How many bytes are taken from the queue at once.
-const GULP: usize = 2 << 20;
+const QUEUE_MIN: usize = 4;
+const STATE_BYTES_PER_BATCH: usize = 4 << 20;
+/// How many bytes are taken from the queue at once, for each batch that may wait.
+const GULP: usize = 64 << 10;
+/// How often the memory of the process is looked at.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
+/// What a process takes beside the checker's state: the program, its threads, and what is on its way.
+const OVERHEAD_BYTES: u64 = 20 << 20;
+/// The smallest state that is of any use.
+const STATE_MIN_BYTES: usize = 2 << 20;
+
+/// How much of the memory the checker's state may take at first.
+fn first_share(memory_max: u64) -> usize {
+    let share = memory_max.saturating_sub(OVERHEAD_BYTES) / 4;
+    usize::try_from(share).unwrap_or(usize::MAX).max(STATE_MIN_BYTES)
+}
+
 /// How long the engine waits for something to arrive before it looks at the clock.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -94,14 +111,19 @@ pub struct Service {
 impl Service {
     /// Opens the state and the sources, and begins.
     pub fn start(options: Options) -> Result<Self, Trouble> {
-        let Options { engine, sources, outlets, checkpoint_every, notes } = options;
-        let level = engine.settings.level.name().to_owned();
+        let Options { mut engine, sources, outlets, checkpoint_every, memory_max, notes } = options;
+        if let Some(max) = memory_max {
+            engine.settings.memory_max = Some(first_share(max));
+        }
+        let (level, state_max) = (engine.settings.level.name().to_owned(), engine.settings.memory_max);
         let (engine, found) = Engine::open(engine).map_err(while_doing("starting"))?;
         let board = Board::default();
         board.update(|status| status.level = level);
         show_old_findings(&engine, &board, &found)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let (intake, outflow) = intake::queue(QUEUE_MAX);
+        let fitting = |bytes: usize| (bytes / STATE_BYTES_PER_BATCH).clamp(QUEUE_MIN, QUEUE_MAX);
+        let batches_max = state_max.map_or(QUEUE_MAX, fitting);
+        let (intake, outflow) = intake::queue(batches_max);
         let notes: Arc<dyn Fn(String) + Send + Sync> = Arc::from(notes);
         let mut threads = Threads { all: Vec::new(), bound: Vec::new(), streams_only: true };
         for source in sources {
@@ -123,6 +145,9 @@ impl Service {
             refused: 0,
             checkpoints: 0,
             streams_only,
+            gulp: GULP * batches_max,
+            memory_max,
+            memory_minded: Instant::now(),
         };
         let engine = std::thread::Builder::new()
             .name("engine".to_owned())
@@ -139,6 +164,11 @@ impl Service {
     /// How things stand.
     pub fn status(&self) -> Status {
         self.board.status()
+    }
+
+    /// How long transactions took from arrival to provisional verdict.
+    pub fn delays(&self) -> Delays {
+        self.board.delays()
     }
 
     /// Whether it has ended.
@@ -251,6 +281,9 @@ struct Worker {
     refused: u64,
     checkpoints: u64,
     streams_only: bool,
+    gulp: usize,
+    memory_max: Option<u64>,
+    memory_minded: Instant,
 }
 
 impl Worker {
@@ -272,7 +305,7 @@ impl Worker {
         let mut sampled = (Instant::now(), self.engine.online().counters().received);
         let mut saved = Instant::now();
         let is_final = loop {
-            let Some(batches) = self.outflow.take(TICK, GULP) else { break true };
+            let Some(batches) = self.outflow.take(TICK, self.gulp) else { break true };
             if batches.is_empty() && self.stop.load(Ordering::Relaxed) {
                 break false;
             }
@@ -297,7 +330,25 @@ impl Worker {
         Ok(Ended { status: self.board.status(), is_final })
     }
 
+    /// Compares what the process takes with what it may, and lets the checker keep less or more. What the checker
+    /// knows of its size is an estimate; this is the truth.
+    fn mind_memory(&mut self) {
+        let (Some(max), Some(state)) = (self.memory_max, self.engine.state_max()) else { return };
+        if self.memory_minded.elapsed() < MEMORY_INTERVAL {
+            return;
+        }
+        self.memory_minded = Instant::now();
+        let taken = memory_bytes();
+        if taken > max / 100 * 80 {
+            self.engine.set_state_max((state / 8 * 7).max(STATE_MIN_BYTES));
+        } else if taken < max / 100 * 65 {
+            let most = usize::try_from(max / 2).unwrap_or(usize::MAX);
+            self.engine.set_state_max((state + state / 32).min(most));
+        }
+    }
+
     fn step(&mut self, batches: Vec<crate::Batch>) -> Result<(), Trouble> {
+        self.mind_memory();
         let now = Instant::now();
         let arrivals: Vec<(Instant, u64)> =
             batches.iter().map(|batch| (batch.arrived, batch.parsed.history.len() as u64)).collect();

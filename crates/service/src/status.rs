@@ -99,6 +99,29 @@ struct Inner {
     delay_max: f64,
 }
 
+/// How long transactions took from arrival to provisional verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delays {
+    counts: [u64; BOUNDS.len() + 1],
+}
+
+impl Delays {
+    fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The share of transactions that took at most so many seconds, rounded down to a bucket.
+    pub fn share_within(&self, seconds: f64) -> f64 {
+        let within = BOUNDS.iter().zip(self.counts).filter(|(bound, _)| **bound <= seconds);
+        within.map(|(_, count)| count).sum::<u64>() as f64 / self.total().max(1) as f64
+    }
+
+    /// So many seconds were enough for this share, rounded up to a bucket.
+    pub fn quantile(&self, share: f64) -> f64 {
+        BOUNDS.into_iter().find(|&bound| self.share_within(bound) >= share).unwrap_or(f64::INFINITY)
+    }
+}
+
 /// What threads tell each other about how things stand.
 #[derive(Clone, Default)]
 pub(crate) struct Board {
@@ -137,6 +160,10 @@ impl Board {
         if inner.samples.len() > SAMPLES_MAX {
             inner.samples.pop_front();
         }
+    }
+
+    pub(crate) fn delays(&self) -> Delays {
+        Delays { counts: self.lock().delays }
     }
 
     pub(crate) fn samples(&self) -> Vec<Sample> {

@@ -37,6 +37,7 @@ fn service(stale: u64) -> Service {
         ],
         outlets: Outlets::default(),
         checkpoint_every: Duration::from_secs(3600),
+        memory_max: None,
         notes: Box::new(|_| {}),
     };
     let service = Service::start(options).expect("it starts");

@@ -58,6 +58,7 @@ fn start(sources: Vec<Source>, state: Option<&Path>, webhook: Option<Webhook>) -
         sources,
         outlets: Outlets { stream: Some(Box::new(found.clone())), webhook },
         checkpoint_every: Duration::from_secs(3600),
+        memory_max: None,
         notes: Box::new(|_| {}),
     };
     Running { service: Service::start(options).expect("it starts"), found }
@@ -246,6 +247,7 @@ fn a_token_is_needed_where_there_is_one() {
         sources: vec![Source::Http(open)],
         outlets: Outlets::default(),
         checkpoint_every: Duration::from_secs(1),
+        memory_max: None,
         notes: Box::new(|_| {}),
     };
     let refused = Service::start(options).map(|_| ()).expect_err("anybody could post");

@@ -7,7 +7,7 @@ use crate::limits::{self, Guard, Limits};
 use crate::own_levels;
 use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
-use checker::timestamped;
+use checker::timestamped::{self, Streamed};
 use checker::{Budget, Coverage, Fragment, Level, Options, Passes, Reduced, Strategy, Undecided, Verdict};
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
@@ -129,6 +129,64 @@ impl<'f> Checking<'f> {
             Order::Timestamps | Order::Both => true,
             Order::Whatever => level.own.is_none() && timestamped::applies(&opened.history, level),
         }
+    }
+
+    /// Accepts a large file part by part, if that is possible: it is sorted by commit, its timestamps decide every
+    /// level asked for, and nothing is wrong with it. None if it has to be read whole.
+    pub(crate) fn accept_in_parts(
+        &self,
+        file: &Path,
+        reading: &ReadingFlags,
+        asked: &[Level],
+    ) -> Option<Vec<Finding>> {
+        let by_timestamps = matches!(self.order, Order::Whatever | Order::Timestamps);
+        let is_large = std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.len() >= LARGE_BYTES);
+        let ryow: checker::Ryow = self.policy.ryow.into();
+        if !by_timestamps
+            || !is_large
+            || reading.lenient
+            || self.limits.are_set()
+            || ryow != checker::Ryow::Must
+        {
+            return None;
+        }
+        let started = Instant::now();
+        let name = file.display().to_string();
+        let mut levels: Vec<(Level, Streamed)> = Vec::new();
+        let mut check_time = Duration::ZERO;
+        let mut take = |part: &History| {
+            if levels.is_empty() {
+                let header = part.level();
+                for level in self.levels_of(asked, &name, header).ok()? {
+                    levels.push((level, Streamed::new(level).ok()?));
+                }
+            }
+            let started = Instant::now();
+            for (_, streamed) in &mut levels {
+                streamed.take(part).ok()?;
+            }
+            check_time += started.elapsed();
+            Some(())
+        };
+        let whole =
+            guarded(&name, || reading.read_parts(file, &mut |part| take(part).is_some())).ok()?.ok()?;
+        if !whole {
+            return None;
+        }
+        let cost = |check: Duration, of: usize| Cost {
+            read_ms: milliseconds(started.elapsed().saturating_sub(check)),
+            check_ms: milliseconds(check) / of.max(1) as f64,
+            peak_rss_bytes: limits::peak_bytes(),
+        };
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let finding = |(level, streamed): &(Level, Streamed)| {
+            let (transactions, operations, sessions) = streamed.size();
+            let size = Size { transactions: count(transactions), operations: count(operations), sessions };
+            Finding::accepted_by_timestamps(&name, level.name(), size, cost(check_time, levels.len()))
+        };
+        let findings: Vec<Finding> = levels.iter().map(finding).collect();
+        // A file without committed transactions is for the usual way to refuse.
+        levels.first().is_some_and(|(_, streamed)| streamed.has_committed()).then_some(findings)
     }
 
     /// Reads a file, within the limits.
@@ -419,6 +477,9 @@ impl Checked {
         Exit::of(&self.verdict)
     }
 }
+
+/// Files from this size on are first tried part by part.
+const LARGE_BYTES: u64 = 16 << 20;
 
 /// The same level with session and real-time order.
 fn in_real_time(level: Level) -> Result<Level, String> {

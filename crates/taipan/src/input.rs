@@ -2,8 +2,8 @@
 
 use crate::flags::ReadingFlags;
 use crate::patient::Patient;
-use history::Interrupt;
-use history::formats::{Format, Loaded, ReadError, ReadOptions, Warned, read_path, read_stream};
+use history::formats::{Format, Loaded, ReadError, ReadOptions, Warned, read_parts, read_path, read_stream};
+use history::{History, Interrupt};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -25,6 +25,15 @@ impl ReadingFlags {
             true => read_stream("standard input", io::stdin().lock(), &self.options()),
             false => read_path(file, &self.options()),
         }
+    }
+
+    /// Reads a file part by part; see [`read_parts`].
+    pub(crate) fn read_parts(
+        &self,
+        file: &Path,
+        each: &mut dyn FnMut(&History) -> bool,
+    ) -> Result<bool, ReadError> {
+        read_parts(file, &self.options(), |part| each(&part))
     }
 
     /// The same, until an interrupt is due; a stream in which nothing comes is left then, too.

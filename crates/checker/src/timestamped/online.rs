@@ -290,6 +290,12 @@ impl Online {
         &self.settings
     }
 
+    /// From now on at most so many bytes are kept in memory, as far as [`Size::bytes`] knows. It is no part of a saved
+    /// state, and no verdict depends on it.
+    pub fn set_memory_max(&mut self, bytes: Option<usize>) {
+        self.settings.memory_max = bytes;
+    }
+
     /// What is certain since the last call, in order.
     pub fn findings(&mut self) -> Vec<Found> {
         std::mem::take(&mut self.found)

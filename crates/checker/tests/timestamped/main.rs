@@ -6,3 +6,4 @@ mod naive;
 mod offline;
 mod online;
 mod planted;
+mod streamed;

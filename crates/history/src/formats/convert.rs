@@ -9,6 +9,7 @@
 //! grow with the file. Likewise a header's initial key `"1"` is taken for the integer or the string by what the first
 //! part uses (see [`Builder::initial_named`](crate::Builder::initial_named)).
 
+use super::parts::PART_LEN;
 use super::read::{Loaded, Mapping, Reading, Warned};
 use super::write::{Part, WriteError, Writing, write_path};
 use super::{Format, Input, Output, ReadError, ReadOptions};
@@ -151,9 +152,6 @@ fn convert_whole(loaded: Loaded, target: Target<'_>, to: Format) -> Result<Conve
         warnings: loaded.warnings,
     })
 }
-
-/// A part is handed out when it holds this many operations, or transactions.
-const PART_LEN: usize = 1 << 18;
 
 fn convert_parts(
     mut reading: Reading<'_>,

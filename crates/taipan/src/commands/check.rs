@@ -102,6 +102,15 @@ fn check_file(
     let name = file.display().to_string();
     progress.say(format_args!("reading {name}"));
     let is_logical = checking.asks_of_logical(&flags.levels.level).map_err(Stop::Error)?;
+    let in_parts = !is_logical && !flags.all_levels;
+    if let Some(findings) =
+        in_parts.then(|| checking.accept_in_parts(file, &flags.reading, &flags.levels.level)).flatten()
+    {
+        for finding in findings {
+            sink.finding(finding, console, progress)?;
+        }
+        return Ok(Exit::Accepted);
+    }
     let opened = match checking.open(file, &flags.reading) {
         Ok(opened) if is_logical => opened.into_logical(),
         Ok(opened) => opened,

@@ -12,22 +12,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What a process takes beside the checker's state: the program, its threads, and what is on its way.
-const OVERHEAD_BYTES: u64 = 24 << 20;
-/// The smallest state that is of any use.
-const STATE_MIN_BYTES: u64 = 4 << 20;
+/// With less memory nothing useful can be done.
+const MEMORY_MIN_BYTES: u64 = 32 << 20;
 /// A journal longer than this is a reason for a checkpoint.
 const JOURNAL_MAX_BYTES: u64 = 1 << 30;
 
 pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
     let spill = tempfile::tempdir().map_err(|error| Stop::Error(error.to_string()))?;
     let said = |error: String| Stop::Error(error);
+    if flags.max_memory.is_some_and(|bytes| bytes < MEMORY_MIN_BYTES) {
+        return Err(said("--max-memory must be 32M or more".to_owned()));
+    }
     let engine = EngineOptions {
-        settings: Settings {
-            memory_max: state_max(flags).map_err(said)?,
-            ryow: flags.ryow.into(),
-            ..Settings::new(flags.level)
-        },
+        settings: Settings { ryow: flags.ryow.into(), ..Settings::new(flags.level) },
         pace: pace(flags),
         state: flags.state.clone(),
         spill: Some(spill.path().to_owned()),
@@ -40,6 +37,7 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
         sources: sources(flags).map_err(said)?,
         outlets,
         checkpoint_every: flags.checkpoint,
+        memory_max: flags.max_memory,
         notes: Box::new(|note| {
             use io::Write;
             let _ = writeln!(anstream::stderr(), "taipan: {note}");
@@ -95,16 +93,6 @@ fn sources(flags: &WatchFlags) -> Result<Vec<Source>, String> {
         sources.push(Source::Stream(Box::new(io::stdin())));
     }
     Ok(sources)
-}
-
-/// How much of the memory is the checker's state.
-fn state_max(flags: &WatchFlags) -> Result<Option<usize>, String> {
-    let Some(max) = flags.max_memory else { return Ok(None) };
-    let state = max.saturating_sub(OVERHEAD_BYTES) / 5 * 3;
-    if state < STATE_MIN_BYTES {
-        return Err("--max-memory must be 32M or more".to_owned());
-    }
-    Ok(Some(usize::try_from(state).unwrap_or(usize::MAX)))
 }
 
 fn summarise(ended: &Ended, console: &mut Console) {

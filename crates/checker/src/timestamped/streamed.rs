@@ -1,0 +1,293 @@
+//! A history that arrives in parts, in the order of commits: accepted in memory that does not grow with it.
+//!
+//! **What.** The replay of [`super::replay`] without the history: of each key the newest version, and older ones only
+//! for the last [`WINDOW`] commits. It says *yes*, or it stops: at the first thing that does not fit, and at
+//! anything it does not know (operations on many keys, appends, unknown outcomes, equal commit timestamps, ids, a
+//! transaction longer than the window, a part out of order). Whoever asks then loads the history whole; only that
+//! check tells what is wrong.
+//!
+//! **Invariant.** Every version that a snapshot within the window sees is kept. Values are compared as [`Datum`], since the
+//! ids of one part mean nothing in another.
+//!
+//! **Cost.** As the replay, one comparison and one hash of each key a part more; memory for the keys, the sessions and the
+//! versions of the window.
+
+use super::online::Datum;
+use super::{Refusal, decides};
+use crate::{Level, Rule};
+use history::{History, Id, Name, NameRef, PointKind, Status, Timestamp, ValueId};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// How many commits back a snapshot may lie.
+const WINDOW: usize = 1 << 16;
+
+/// Why it stopped: the history has to be looked at as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Something does not fit.
+    Violated,
+    /// Something is not known here.
+    Beyond,
+}
+
+#[derive(Clone)]
+struct Version {
+    /// How many commits there were with this one: visible to snapshots of at least this.
+    at: u64,
+    value: Datum,
+}
+
+struct Key {
+    newest: Version,
+    /// Ascending.
+    older: VecDeque<Version>,
+    /// What the transaction being replayed did: valid if the stamp is its own.
+    stamp: u64,
+    mark: u32,
+}
+
+/// What the transaction being replayed has seen and done, by ids of its part.
+struct Local {
+    key: u32,
+    seen: Option<ValueId>,
+    own: Option<ValueId>,
+}
+
+/// A replay of parts.
+pub struct Streamed {
+    serial: bool,
+    session: bool,
+    names: FxHashMap<Name, u32>,
+    keys: Vec<Key>,
+    /// Of each session the last commit.
+    sessions: FxHashMap<Name, u32>,
+    last_of_session: Vec<Option<Timestamp>>,
+    /// The last commits; `before` came before them.
+    commits: VecDeque<Timestamp>,
+    before: u64,
+    stamp: u64,
+    locals: Vec<Local>,
+    part_keys: Vec<u32>,
+    part_sessions: Vec<u32>,
+    transactions: u64,
+    operations: u64,
+}
+
+impl Streamed {
+    /// Nothing has arrived yet.
+    pub fn new(level: Level) -> Result<Self, Refusal> {
+        if !decides(level) || level.realtime {
+            return Err(Refusal::Level);
+        }
+        Ok(Self {
+            serial: level.rule == Rule::Serializable,
+            session: level.session,
+            names: FxHashMap::default(),
+            keys: Vec::new(),
+            sessions: FxHashMap::default(),
+            last_of_session: Vec::new(),
+            commits: VecDeque::with_capacity(2 * WINDOW),
+            before: 0,
+            stamp: 0,
+            locals: Vec::new(),
+            part_keys: Vec::new(),
+            part_sessions: Vec::new(),
+            transactions: 0,
+            operations: 0,
+        })
+    }
+
+    /// How many transactions, operations and sessions there were.
+    pub fn size(&self) -> (u64, u64, usize) {
+        (self.transactions, self.operations, self.sessions.len())
+    }
+
+    /// Whether any transaction was committed.
+    pub fn has_committed(&self) -> bool {
+        !self.commits.is_empty()
+    }
+
+    /// Replays the next part.
+    pub fn take(&mut self, part: &History) -> Result<(), Stopped> {
+        self.translate(part);
+        for row in part.initial() {
+            let key = &mut self.keys[self.part_keys[row.key.index()] as usize];
+            // Only the first part may say what there was before.
+            if self.transactions > 0 {
+                return Err(Stopped::Beyond);
+            }
+            key.newest.value = Datum::of(part.values(), row.value);
+        }
+        for txn in part.transactions() {
+            self.transactions += 1;
+            self.operations += txn.op_ids().len() as u64;
+            match (txn.status(), txn.db()) {
+                (Status::Aborted, _) if txn.explicit_id().is_none() => continue,
+                (Status::Committed, Some((start, commit))) if txn.explicit_id().is_none() => {
+                    let session = self.part_sessions[txn.session().index()];
+                    self.replay(part, txn, session, start, commit)?;
+                }
+                _ => return Err(Stopped::Beyond),
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys and sessions of a part as ours.
+    fn translate(&mut self, part: &History) {
+        self.part_keys.clear();
+        for id in part.keys().ids() {
+            let name: NameRef<'_> = part.keys().get(id);
+            let next = self.keys.len() as u32;
+            let number = *self.names.entry(name.to_owned()).or_insert(next);
+            if number == next {
+                let newest = Version { at: 0, value: Datum::Absent };
+                self.keys.push(Key { newest, older: VecDeque::new(), stamp: 0, mark: 0 });
+            }
+            self.part_keys.push(number);
+        }
+        self.part_sessions.clear();
+        for id in part.sessions().ids() {
+            let next = self.last_of_session.len() as u32;
+            let number = *self.sessions.entry(part.sessions().get(id).to_owned()).or_insert(next);
+            if number == next {
+                self.last_of_session.push(None);
+            }
+            self.part_sessions.push(number);
+        }
+    }
+
+    fn replay(
+        &mut self,
+        part: &History,
+        txn: history::Transaction<'_>,
+        session: u32,
+        start: Timestamp,
+        commit: Timestamp,
+    ) -> Result<(), Stopped> {
+        if self.commits.back().is_some_and(|&last| last >= commit) {
+            return Err(Stopped::Beyond);
+        }
+        if start > commit && !self.serial {
+            return Err(Stopped::Violated);
+        }
+        let rank = self.before + self.commits.len() as u64;
+        let snapshot = self.snapshot(start, commit, rank)?;
+        let last = self.last_of_session[session as usize].replace(commit);
+        if self.session && !self.serial && start < commit && last.is_some_and(|last| last > start) {
+            return Err(Stopped::Violated);
+        }
+        self.observe(part, txn, snapshot)?;
+        let locals = std::mem::take(&mut self.locals);
+        for Local { key, own, .. } in &locals {
+            let Some(value) = own else { continue };
+            let key = &mut self.keys[*key as usize];
+            if !self.serial && key.newest.at > snapshot {
+                return Err(Stopped::Violated);
+            }
+            let version = Version { at: rank + 1, value: Datum::of(part.values(), *value) };
+            let old = std::mem::replace(&mut key.newest, version);
+            if !self.serial {
+                key.push_old(old, self.before);
+            }
+        }
+        self.locals = locals;
+        self.commits.push_back(commit);
+        if self.commits.len() >= 2 * WINDOW {
+            self.commits.drain(..WINDOW);
+            self.before += WINDOW as u64;
+        }
+        Ok(())
+    }
+
+    /// How many commits a transaction sees.
+    fn snapshot(&self, start: Timestamp, commit: Timestamp, rank: u64) -> Result<u64, Stopped> {
+        if self.serial || start >= commit {
+            return Ok(rank);
+        }
+        // Gallop back to a commit at or before the start.
+        let (mut high, mut step) = (self.commits.len(), 1);
+        let low = loop {
+            let low = high.saturating_sub(step);
+            if low == 0 || self.commits[low] <= start {
+                break low;
+            }
+            high = low;
+            step *= 2;
+        };
+        let (mut from, mut to) = (low, high);
+        while from < to {
+            let middle = (from + to) / 2;
+            if self.commits[middle] <= start { from = middle + 1 } else { to = middle }
+        }
+        if from == 0 && self.before > 0 {
+            return Err(Stopped::Beyond);
+        }
+        Ok(self.before + from as u64)
+    }
+
+    fn observe(
+        &mut self,
+        part: &History,
+        txn: history::Transaction<'_>,
+        snapshot: u64,
+    ) -> Result<(), Stopped> {
+        self.locals.clear();
+        self.stamp += 1;
+        for op in txn.op_ids() {
+            let point = part.point(op).ok_or(Stopped::Beyond)?;
+            let number = self.part_keys[point.key.index()];
+            let key = &mut self.keys[number as usize];
+            if key.stamp != self.stamp {
+                key.stamp = self.stamp;
+                key.mark = self.locals.len() as u32;
+                self.locals.push(Local { key: number, seen: None, own: None });
+            }
+            let local = &mut self.locals[key.mark as usize];
+            match point.kind {
+                PointKind::Write => local.own = Some(point.value),
+                PointKind::Append => return Err(Stopped::Beyond),
+                PointKind::Read if !point.value.is_known() => {}
+                // Ids of one part: what differs may still be the same value in another form.
+                PointKind::Read => match (local.own, local.seen) {
+                    (Some(before), _) | (None, Some(before)) => {
+                        if before != point.value
+                            && Datum::of(part.values(), before) != Datum::of(part.values(), point.value)
+                        {
+                            return Err(Stopped::Violated);
+                        }
+                    }
+                    (None, None) => {
+                        local.seen = Some(point.value);
+                        if *key.seen(snapshot) != Datum::of(part.values(), point.value) {
+                            return Err(Stopped::Violated);
+                        }
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Key {
+    /// What a snapshot holds.
+    #[inline]
+    fn seen(&self, snapshot: u64) -> &Datum {
+        if self.newest.at <= snapshot {
+            return &self.newest.value;
+        }
+        // Mostly one of the last.
+        let found = self.older.iter().rev().find(|version| version.at <= snapshot);
+        found.map_or(&self.newest.value, |version| &version.value)
+    }
+
+    /// Keeps a version that was overwritten, and drops those that no snapshot from `floor` on sees.
+    fn push_old(&mut self, version: Version, floor: u64) {
+        self.older.push_back(version);
+        while self.older.get(1).is_some_and(|second| second.at <= floor) {
+            self.older.pop_front();
+        }
+    }
+}
