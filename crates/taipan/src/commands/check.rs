@@ -18,11 +18,15 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     if let Some(profile) = flags.policy.profile {
         for &level in &flags.levels.level {
             let meant = checking.meant(level).map_err(Stop::Error)?;
-            let of = match checking.asks_of_logical(&[level]).map_err(Stop::Error)? {
-                true => " of its logical sub-transactions, plain reads apart from locking reads and writes:",
+            let how = match checking.asks_of_logical(&[level]).map_err(Stop::Error)? {
+                true => ", plain reads apart from locking reads and writes,",
                 false => "",
             };
-            console.note(format_args!("{}'s {level} is checked as{of} {}", profile.name, meant.definition()));
+            console.note(format_args!(
+                "{}'s {level} is checked{how} as {}",
+                profile.name,
+                meant.definition()
+            ));
         }
     }
     for level in flags.levels.level.iter().filter(|level| level.own.is_some()) {

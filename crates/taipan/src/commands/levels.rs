@@ -43,8 +43,8 @@ fn details(out: &mut impl Write, rows: &[&LevelRow]) -> io::Result<()> {
         writeln!(out, "  also called  {}", row.aliases.join(", "))?;
         writeln!(out, "  forbids      {}", row.forbids)?;
         writeln!(out, "  broken by    {}", row.anomaly)?;
-        writeln!(out, "  implies      {}", phrase(&neighbours(row.level, Side::Weaker)))?;
-        writeln!(out, "  follows from {}", phrase(&neighbours(row.level, Side::Stronger)))?;
+        writeln!(out, "  implies      {}", phrase(&neighbours(row, Side::Weaker)))?;
+        writeln!(out, "  follows from {}", phrase(&neighbours(row, Side::Stronger)))?;
         writeln!(out, "  source       {}", row.source)?;
     }
     Ok(())
@@ -67,7 +67,15 @@ enum Side {
 }
 
 /// The levels directly below or above one, and whether only for histories without predicates.
-fn neighbours(level: Level, side: Side) -> Vec<(Level, bool)> {
+fn neighbours(row: &LevelRow, side: Side) -> Vec<(Level, bool)> {
+    let level = row.level;
+    if !TABLE.iter().any(|it| it.name == row.name) {
+        // A row of one's own asks for no less than the row of the table that counts the same orders.
+        return match side {
+            Side::Weaker => level.row().map(|_| (level, false)).into_iter().collect(),
+            Side::Stronger => Vec::new(),
+        };
+    }
     let other = |it: &Implication| match side {
         Side::Weaker => (it.stronger == level).then_some(it.weaker),
         Side::Stronger => (it.weaker == level).then_some(it.stronger),
@@ -89,7 +97,7 @@ struct Row {
 
 fn json(out: &mut impl Write, rows: &[&LevelRow]) -> io::Result<()> {
     for row in rows {
-        let weaker = neighbours(row.level, Side::Weaker).into_iter().filter(|(_, conditional)| !conditional);
+        let weaker = neighbours(row, Side::Weaker).into_iter().filter(|(_, conditional)| !conditional);
         let row = Row {
             level: row.name,
             aliases: row.aliases,
