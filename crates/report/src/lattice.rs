@@ -20,7 +20,7 @@ const STYLE: &str = "\
 stroke-dasharray:6 3}.lattice .undecided rect{stroke:var(--open);stroke-width:2.5;stroke-dasharray:2 3}\
 .lattice .accepted .mark{fill:var(--good)}.lattice .violated .mark{fill:var(--bad)}\
 .lattice .undecided .mark{fill:var(--open)}.lattice .name{font-weight:700}.lattice .under{fill:var(--faint)}\
-.lattice line{stroke:var(--line);stroke-width:1.5}.lattice line.sometimes{stroke-dasharray:4 4}\
+.lattice polyline{fill:none;stroke:var(--line);stroke-width:1.5}.lattice .sometimes{stroke-dasharray:4 4}\
 .lattice text{text-anchor:middle}";
 
 /// The picture of all levels. `marks` may be empty.
@@ -91,7 +91,8 @@ pub(crate) fn drawing(marks: &[(Level, Mark)], style: &str) -> String {
     };
     for implication in implications() {
         if let (Some(from), Some(to)) = (place(implication.stronger), place(implication.weaker)) {
-            write_line(&mut out, implication, from, to);
+            let way = way(&rows, width, from, to);
+            write_line(&mut out, implication, &way);
         }
     }
     for row in TABLE {
@@ -104,16 +105,33 @@ pub(crate) fn drawing(marks: &[(Level, Mark)], style: &str) -> String {
     out
 }
 
-fn write_line(out: &mut String, implication: &Implication, from: (f64, f64), to: (f64, f64)) {
+/// The corners of a line from one box down to another: past the boxes of the rows between, through the nearest gap.
+fn way(rows: &[Vec<Level>], width: f64, from: (f64, f64), to: (f64, f64)) -> Vec<(f64, f64)> {
+    let start = (from.0 + BOX_WIDTH / 2.0, from.1 + BOX_HEIGHT);
+    let end = (to.0 + BOX_WIDTH / 2.0, to.1);
+    let mut corners = vec![start];
+    for (row, levels) in rows.iter().enumerate() {
+        let top = MARGIN + row as f64 * (BOX_HEIGHT + GAP_Y);
+        if top <= from.1 || top >= to.1 {
+            continue;
+        }
+        let straight = start.0 + (end.0 - start.0) * (top - start.1) / (end.1 - start.1);
+        let used = levels.len() as f64 * (BOX_WIDTH + GAP_X) - GAP_X;
+        let first = (width - used) / 2.0 - GAP_X / 2.0;
+        let gaps = (0..=levels.len()).map(|gap| first + gap as f64 * (BOX_WIDTH + GAP_X));
+        let is_free = straight < first || straight > first + used + GAP_X;
+        let nearest = gaps.min_by(|one, other| (one - straight).abs().total_cmp(&(other - straight).abs()));
+        let x = nearest.filter(|_| !is_free).unwrap_or(straight);
+        corners.extend([(x, top), (x, top + BOX_HEIGHT)]);
+    }
+    corners.push(end);
+    corners
+}
+
+fn write_line(out: &mut String, implication: &Implication, way: &[(f64, f64)]) {
     let class = if implication.without_predicates { " class=\"sometimes\"" } else { "" };
-    let _ = write!(
-        out,
-        "<line{class} x1=\"{:.0}\" y1=\"{:.0}\" x2=\"{:.0}\" y2=\"{:.0}\"/>",
-        from.0 + BOX_WIDTH / 2.0,
-        from.1 + BOX_HEIGHT,
-        to.0 + BOX_WIDTH / 2.0,
-        to.1
-    );
+    let points: Vec<String> = way.iter().map(|(x, y)| format!("{x:.0},{y:.0}")).collect();
+    let _ = write!(out, "<polyline{class} points=\"{}\"/>", points.join(" "));
 }
 
 fn write_box(out: &mut String, row: &LevelRow, mark: Option<Mark>, (x, y): (f64, f64)) {
@@ -201,6 +219,28 @@ mod tests {
         let row = |level: Level| rows.iter().position(|row| row.contains(&level)).expect("it is drawn");
         assert!(implications().iter().all(|it| row(it.stronger) < row(it.weaker)));
         assert_eq!(rows.iter().map(Vec::len).sum::<usize>(), TABLE.len());
+    }
+
+    #[test]
+    fn no_line_crosses_a_box() {
+        let rows = rows();
+        let place = |row: usize, column: usize| {
+            let used = rows[row].len() as f64 * (BOX_WIDTH + GAP_X) - GAP_X;
+            let x = (1400.0 - used) / 2.0 + column as f64 * (BOX_WIDTH + GAP_X);
+            (x, MARGIN + row as f64 * (BOX_HEIGHT + GAP_Y))
+        };
+        for column in 0..rows[0].len() {
+            let last = rows.len() - 1;
+            for (x, y) in way(&rows, 1400.0, place(0, column), place(last, 0)) {
+                let inside = (1..last).any(|row| {
+                    (0..rows[row].len()).any(|column| {
+                        let (left, top) = place(row, column);
+                        (left..left + BOX_WIDTH).contains(&x) && (top..top + BOX_HEIGHT).contains(&y)
+                    })
+                });
+                assert!(!inside, "{x}, {y}");
+            }
+        }
     }
 
     #[test]
