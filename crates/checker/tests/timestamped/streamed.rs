@@ -74,7 +74,7 @@ fn parts_are_accepted_exactly_if_the_whole_is() {
         let txns = transactions(&mut random);
         for rule in [Rule::SnapshotIsolation, Rule::Serializable] {
             for session in [false, true] {
-                let level = Level { rule, session, realtime: false };
+                let level = Level::new(rule, session, false);
                 let report = timestamped::check(&whole(&txns), level, &Options::default());
                 let is_clean = report.expect("every transaction has timestamps").findings.is_empty();
                 let mut streamed = Streamed::new(level).expect("timestamps decide it");
