@@ -208,6 +208,8 @@ impl Dialect {
                 };
                 Response::Rows { rows, exhausted }
             }
+            // Nothing was deleted, so nothing was written: all it did is to see that nothing is there.
+            (Request::Delete { .. }, Answer::Count(0)) => Response::Value(Value::Null),
             (_, Answer::Count(_)) => Response::Done,
         };
         Ok(answer)

@@ -67,6 +67,10 @@ impl Interner {
                 let (key, value) = (self.key(key), self.value(value));
                 self.builder.append(key, value);
             }
+            // A delete that found nothing wrote nothing.
+            Request::Delete { key } if matches!(response, Some(Response::Value(_))) => {
+                self.read(key, Lock::Update, response);
+            }
             Request::Delete { key } => {
                 let key = self.key(key);
                 self.builder.delete(key);

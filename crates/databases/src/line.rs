@@ -108,6 +108,11 @@ fn operation(out: &mut String, op: &OpRecord, detail: Detail) {
             let _ =
                 write!(out, "{{\"op\":\"append\",\"key\":{},\"value\":{}", name_json(key), value_json(value));
         }
+        // A delete that found nothing wrote nothing.
+        Request::Delete { key } if matches!(op.response, Some(Response::Value(_))) => {
+            let key = name_json(key);
+            let _ = write!(out, "{{\"op\":\"read\",\"key\":{key},\"lock\":\"update\",\"value\":null");
+        }
         Request::Delete { key } => {
             let _ = write!(out, "{{\"op\":\"delete\",\"key\":{}", name_json(key));
         }

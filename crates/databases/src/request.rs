@@ -200,7 +200,7 @@ impl Request {
 /// What came back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Response {
-    /// The value of a point read.
+    /// The value of a point read; of a delete, if the database said that nothing was there: `Null`.
     Value(Value),
     /// A write, delete or append went through.
     Done,

@@ -122,19 +122,19 @@ fn explains_every_read(database: &mut dyn Database, level: &str, workload: Workl
 #[test]
 fn postgres_repeatable_read_with_fsync() {
     let Some(mut database) = support::postgres(&[("fsync", "on")]) else { return };
-    explains_every_read(&mut database, "repeatable-read", Workload::BlindWrites, 3000);
+    explains_every_read(&mut database, "repeatable-read", Workload::BlindWrites, 4000);
 }
 
 #[test]
 fn postgres_serializable() {
     let Some(mut database) = support::postgres(&[("fsync", "off")]) else { return };
-    explains_every_read(&mut database, "serializable", Workload::ReadModifyWrite, 3000);
+    explains_every_read(&mut database, "serializable", Workload::ReadModifyWrite, 5000);
 }
 
 #[test]
 fn mariadb_repeatable_read() {
     let Some(mut database) = support::mariadb(&[("innodb_snapshot_isolation", "ON")]) else { return };
-    explains_every_read(&mut database, "repeatable-read", Workload::BlindWrites, 3000);
+    explains_every_read(&mut database, "repeatable-read", Workload::BlindWrites, 4000);
 }
 
 #[test]

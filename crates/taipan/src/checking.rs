@@ -8,7 +8,9 @@ use crate::own_levels;
 use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
-use checker::{Budget, Coverage, Fragment, Level, Options, Passes, Reduced, Strategy, Undecided, Verdict};
+use checker::{
+    Budget, Coverage, Fragment, Level, Options, Passes, Reduced, Rule, Strategy, Undecided, Verdict,
+};
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
 use report::{Cost, Finding, Size};
@@ -279,11 +281,15 @@ impl<'f> Checking<'f> {
         if !self.goes_by_timestamps(opened, level) {
             return self.check_by_results(opened, level);
         }
-        let checked = self.check_by_timestamps(opened, level)?;
-        if self.order != Order::Both {
-            return Ok(checked.0);
+        let (checked, broken) = self.check_by_timestamps(opened, level)?;
+        match self.order {
+            Order::Both => {}
+            // A serial order need not be that of the commits: what breaks that one says nothing yet.
+            Order::Whatever if is_serial(level) && !matches!(checked.verdict, Verdict::Accepted(_)) => {
+                return self.check_by_results(opened, level);
+            }
+            _ => return Ok(checked),
         }
-        let (checked, broken) = checked;
         let other = self.check_by_results(opened, level)?;
         let finding = checked.finding.compared(&opened.history, &broken, &other.verdict);
         let verdict = if Exit::of(&other.verdict) > Exit::of(&checked.verdict) {
@@ -376,7 +382,8 @@ impl<'f> Checking<'f> {
         // Parts are tiny, whatever the whole was.
         let options = Options { threads: 1, ..self.options(budget) };
         let level = checked.level;
-        let by_timestamps = self.goes_by_timestamps(opened, level);
+        let by_timestamps =
+            self.goes_by_timestamps(opened, level) && !(self.order == Order::Whatever && is_serial(level));
         let judge = |history: &History| match by_timestamps {
             true => timestamped::judge(history, level, &options).0.verdict,
             false => checker::check(history, level, &options).verdict,
@@ -480,6 +487,11 @@ impl Checked {
 
 /// Files from this size on are first tried part by part.
 const LARGE_BYTES: u64 = 16 << 20;
+
+/// Whether a level asks for one order of whole transactions, whichever.
+fn is_serial(level: Level) -> bool {
+    level.rule == Rule::Serializable
+}
 
 /// The same level with session and real-time order.
 fn in_real_time(level: Level) -> Result<Level, String> {
