@@ -29,7 +29,8 @@ fn saved_parts_are_violated_and_small() {
             let checked = taipan(&["check", name]);
             assert_eq!(checked.status.code(), Some(1), "{bug}: {name}: {checked:?}");
             let transactions = transactions(Path::new(name));
-            assert!((1..=4).contains(&transactions), "{bug}: {transactions} transactions are left");
+            // A long fork: two writers, two readers, and whoever wrote what was there before.
+            assert!((1..=5).contains(&transactions), "{bug}: {transactions} transactions are left");
         }
     }
 }

@@ -83,6 +83,8 @@ fn agrees(request: &Request, seen: &Response, expected: &Response) -> bool {
             seen.sort_by(|a, b| a.0.cmp(&b.0));
             seen == *rows
         }
+        // Whether something was there.
+        (Response::Done, Response::Value(Value::Null)) => matches!(request, Request::Delete { .. }),
         (seen, expected) => seen == expected,
     }
 }
@@ -196,10 +198,10 @@ fn apply(model: &mut Model, request: &Request) -> Response {
             }
             Response::Done
         }
-        Request::Delete { key } => {
-            model.remove(key);
-            Response::Done
-        }
+        Request::Delete { key } => match model.remove(key) {
+            Some(_) => Response::Done,
+            None => Response::Value(Value::Null),
+        },
         Request::Scan { range } => {
             Response::Rows { rows: pick(model, &|key, _| range.contains(key)), exhausted: true }
         }
