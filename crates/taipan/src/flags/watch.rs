@@ -54,7 +54,7 @@ pub(crate) struct WatchFlags {
     #[arg(long, value_name = "ADDRESS", help_heading = "Sources")]
     pub(crate) http: Option<SocketAddr>,
 
-    /// Read a Redis stream: redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME&group=NAME
+    /// Read a Redis stream: `redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME&group=NAME`
     #[arg(long, value_name = "URL", help_heading = "Sources")]
     pub(crate) broker: Vec<service::BrokerAddress>,
 
@@ -72,7 +72,7 @@ pub(crate) struct WatchFlags {
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M", help_heading = "Sources")]
     pub(crate) max_body: u64,
 
-    /// Also post findings to this address, http://HOST[:PORT]/PATH
+    /// Also post findings to this address, `http://HOST[:PORT]/PATH`
     #[arg(long, value_name = "URL", help_heading = "Findings")]
     pub(crate) webhook: Option<String>,
 
