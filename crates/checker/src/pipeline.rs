@@ -270,6 +270,9 @@ pub(crate) fn explain(
     // 4. Where many reads are ambiguous: what follows from it. It serves acceptance only, because a
     //    contradiction found with its help does not show all that it rests on.
     if options.passes.saturate && saturate::is_worth_it(problem, &known) {
+        if let Some(witness) = at_first_sight(history, problem, &known) {
+            return Decision::Possible(witness);
+        }
         let started = Instant::now();
         let saturated = saturated(history, problem, &known);
         stats.record("saturate_ms", milliseconds(started));
@@ -281,6 +284,16 @@ pub(crate) fn explain(
         }
     }
     search(history, problem, &known, options, stats)
+}
+
+/// The first order, if it explains everything: then nothing has to be ruled out.
+fn at_first_sight(history: &History, problem: &Problem, known: &Known) -> Option<Witness> {
+    let Scheduled::Order { position, suspects, .. } = schedule::schedule(history, problem, known) else {
+        return None;
+    };
+    let fits = suspects.is_empty()
+        && (!problem.is_on_demand || demand::missing(history, problem, known, &position, &[]).is_empty());
+    fits.then(|| witness(problem, known, &position, &[]))
 }
 
 /// A round that rules out a smaller share of the candidates is the last.
