@@ -385,6 +385,11 @@ fn settled_by_demand(
             return Decision::Possible(witness(&problem, known, &position, &effective));
         }
         let mut suspects: Vec<u32> = missing.iter().map(|&(_, key)| key.0).collect();
+        // Whether these took effect is an open question again.
+        for &txn in &effective {
+            suspects.extend(problem.versions_of(txn).iter().map(|version| version.key));
+            suspects.extend(problem.reads_of(txn).iter().map(|read| read.key));
+        }
         suspects.sort_unstable();
         suspects.dedup();
         if let Err(txn) = resolve::add_claims(&mut problem, history, &contents, &missing) {

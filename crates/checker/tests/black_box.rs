@@ -126,6 +126,18 @@ fn lists_under_predicate_writes() {
     }
 }
 
+/// What a predicate said is asked late, and whether its transaction took effect is asked again then.
+#[test]
+fn unknown_outcomes_under_predicates() {
+    let history = notation::parse(
+        "init: x=3\n1: w(y,1) q(value=3)=[x:3]\n0: u(value>=1 -> 2)=[x]? | q(value>=1)=[x:2 y:1] | w(x,2)\n",
+    )
+    .expect("it is a history");
+    for level in levels() {
+        assert_eq!(fault(&history, level, &Options::default()), None, "{level}");
+    }
+}
+
 /// Writers that were apart for a while, and overlap again.
 #[test]
 fn overlaps_that_come_back() {
