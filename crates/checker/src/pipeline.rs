@@ -21,7 +21,7 @@ use crate::refine::{self, Refined};
 use crate::resolve;
 use crate::rows;
 use crate::saturate::{self, Round};
-use crate::schedule::{self, Readers, Scheduled};
+use crate::schedule::{self, Scheduled};
 use crate::settle::settle;
 use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use crate::weak;
@@ -326,7 +326,7 @@ fn search(
     let started = Instant::now();
     let scheduled = schedule::schedule(history, problem, known);
     stats.record("schedule_ms", milliseconds(started));
-    let (position, suspects, readers) = match scheduled {
+    let (mut position, mut suspects, readers) = match scheduled {
         Scheduled::Order { position, suspects, readers } => (position, suspects, readers),
         Scheduled::Stuck(stuck) => {
             let cycle = core::known_cycle(problem, known, &stuck);
@@ -334,21 +334,34 @@ fn search(
         }
     };
     stats.record("suspects", suspects.len() as f64);
-    if suspects.is_empty() {
-        return settled_by_demand(history, problem, known, (position, Vec::new()), &readers, options, stats);
-    }
-    // 6. Replay, blame, refine.
-    let started = Instant::now();
-    let (refined, counters) = refine::refine(problem, known, &position, &suspects, &readers, &options.budget);
-    record(stats, started, &counters);
-    match refined {
-        Refined::Explained { position, effective } => {
-            settled_by_demand(history, problem, known, (position, effective), &readers, options, stats)
+    let mut problem = Cow::Borrowed(problem);
+    let mut effective = Vec::new();
+    loop {
+        // 6. Replay, blame, refine.
+        if !suspects.is_empty() {
+            let started = Instant::now();
+            let (refined, counters) =
+                refine::refine(&problem, known, &position, &suspects, &readers, &options.budget);
+            record(stats, started, &counters);
+            match refined {
+                Refined::Explained { position: found, effective: those } => {
+                    (position, effective) = (found, those);
+                }
+                Refined::Impossible(core) => {
+                    let core = core.into_iter().map(|txn| problem.txns[txn as usize]);
+                    return Decision::Impossible(core.collect());
+                }
+                Refined::GaveUp(why) => return Decision::Open(why),
+            }
         }
-        Refined::Impossible(core) => {
-            Decision::Impossible(core.into_iter().map(|txn| problem.txns[txn as usize]).collect())
+        // 7. What predicates say, where the order does not keep to it.
+        match demanded(history, &mut problem, known, (&position, &effective), options, stats) {
+            Ok(more) if more.is_empty() => {
+                return Decision::Possible(witness(&problem, known, &position, &effective));
+            }
+            Ok(more) => suspects = more,
+            Err(txn) => return Decision::Impossible(vec![problem.txns[txn as usize]]),
         }
-        Refined::GaveUp(why) => Decision::Open(why),
     }
 }
 
@@ -360,56 +373,38 @@ fn record(stats: &mut Stats, started: Instant, counters: &Counters) {
     stats.add("visited", counters.visited as f64);
 }
 
-/// Adds what predicates say until an order keeps to all of it.
-fn settled_by_demand(
+/// Adds what predicates say and an order does not keep to. The keys to look at again; none if it keeps to everything. An
+/// error: a transaction of which something cannot be true at all.
+fn demanded(
     history: &History,
-    problem: &Problem,
+    problem: &mut Cow<'_, Problem>,
     known: &Known,
-    (mut position, mut effective): (Vec<u32>, Vec<Txn>),
-    readers: &Readers,
+    (position, effective): (&[u32], &[Txn]),
     options: &Options,
     stats: &mut Stats,
-) -> Decision {
+) -> Result<Vec<u32>, Txn> {
     if !problem.is_on_demand {
-        return Decision::Possible(witness(problem, known, &position, &effective));
+        return Ok(Vec::new());
     }
+    let started = Instant::now();
+    let missing = demand::missing(history, problem, known, position, effective);
+    stats.add("demand_ms", milliseconds(started));
+    stats.add("demanded", missing.len() as f64);
+    stats.add("demand_rounds", 1.0);
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut suspects: Vec<u32> = missing.iter().map(|&(_, key)| key.0).collect();
+    // Whether these took effect is an open question again.
+    for &txn in effective {
+        suspects.extend(problem.versions_of(txn).iter().map(|version| version.key));
+        suspects.extend(problem.reads_of(txn).iter().map(|read| read.key));
+    }
+    suspects.sort_unstable();
+    suspects.dedup();
     let contents = Contents::of(history, options.ryow);
-    let mut problem = problem.clone();
-    loop {
-        let started = Instant::now();
-        let missing = demand::missing(history, &problem, known, &position, &effective);
-        stats.add("demand_ms", milliseconds(started));
-        stats.add("demanded", missing.len() as f64);
-        stats.add("demand_rounds", 1.0);
-        if missing.is_empty() {
-            return Decision::Possible(witness(&problem, known, &position, &effective));
-        }
-        let mut suspects: Vec<u32> = missing.iter().map(|&(_, key)| key.0).collect();
-        // Whether these took effect is an open question again.
-        for &txn in &effective {
-            suspects.extend(problem.versions_of(txn).iter().map(|version| version.key));
-            suspects.extend(problem.reads_of(txn).iter().map(|read| read.key));
-        }
-        suspects.sort_unstable();
-        suspects.dedup();
-        if let Err(txn) = resolve::add_claims(&mut problem, history, &contents, &missing) {
-            return Decision::Impossible(vec![problem.txns[txn as usize]]);
-        }
-        let started = Instant::now();
-        let (refined, counters) =
-            refine::refine(&problem, known, &position, &suspects, readers, &options.budget);
-        record(stats, started, &counters);
-        match refined {
-            Refined::Explained { position: found, effective: those } => {
-                (position, effective) = (found, those);
-            }
-            Refined::Impossible(core) => {
-                let core = core.into_iter().map(|txn| problem.txns[txn as usize]);
-                return Decision::Impossible(core.collect());
-            }
-            Refined::GaveUp(why) => return Decision::Open(why),
-        }
-    }
+    resolve::add_claims(problem.to_mut(), history, &contents, &missing)?;
+    Ok(suspects)
 }
 
 /// The order of nodes as an order of transactions.

@@ -121,15 +121,20 @@ impl std::error::Error for ScriptError {}
 /// Reads what [`write()`] wrote.
 pub fn parse(text: &str) -> Result<Script, ScriptError> {
     let mut reader = Reader::default();
+    if text.lines().next().map(str::trim) != Some(TITLE) {
+        let message = format!("this is no case that a hunt saved: expected {TITLE:?}");
+        return Err(ScriptError { line: 1, message });
+    }
     for (place, line) in text.lines().enumerate() {
         let at = |message: String| ScriptError { line: place + 1, message };
-        if place == 0 && line.trim() != TITLE {
-            return Err(at(format!("expected {TITLE:?}")));
-        }
         reader.line(line.trim()).map_err(at)?;
     }
     if !reader.sql.is_empty() {
         let message = "the file ends within a statement".to_owned();
+        return Err(ScriptError { line: text.lines().count(), message });
+    }
+    if reader.case.steps.is_empty() {
+        let message = "the file ends before its first statement: was it cut off?".to_owned();
         return Err(ScriptError { line: text.lines().count(), message });
     }
     Ok(Script { case: reader.case, isolation: reader.isolation })

@@ -62,7 +62,7 @@ pub(crate) fn listen(
     if options.token.is_none() && !options.address.ip().is_loopback() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("{} can be reached from elsewhere: that needs a token", options.address),
+            format!("{} can be reached from elsewhere: that needs a token (--token)", options.address),
         ));
     }
     let server = Server::http(options.address).map_err(io::Error::other)?;

@@ -4,7 +4,6 @@ use crate::checking::{Checking, Order, Unopened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{By, ExplainFlags, ExplainOutput};
-use crate::input::target_format;
 use checker::Reduced;
 use history::formats::{Format, write_path, write_string};
 use report::{Finding, Overview, Size, Told};
@@ -23,7 +22,16 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
     let targets: Vec<(&Path, Format)> = flags
         .save
         .iter()
-        .map(|out| Ok((out.as_path(), target_format(out, None)?)))
+        .map(|out| {
+            let name = out.file_name().unwrap_or_default().to_string_lossy();
+            let format = Format::from_file_name(&name).ok_or_else(|| {
+                format!(
+                    "{}: its name does not tell the format to write: end it in .jsonl, .hist or .tph",
+                    out.display()
+                )
+            })?;
+            Ok((out.as_path(), format))
+        })
         .collect::<Result<_, String>>()
         .map_err(Stop::Error)?;
     let mut parts = Vec::new();
