@@ -430,6 +430,7 @@ fn socket(transactions: usize) -> Result<(), Box<dyn Error>> {
                 state: Some(folder.path().to_owned()),
                 spill: None,
                 journal_max: 1 << 30,
+                joiner: None,
             },
             sources: vec![service::Source::Tcp("127.0.0.1:0".parse()?)],
             outlets: service::Outlets::default(),

@@ -9,6 +9,7 @@
 //! * [`Plan`] and [`run`] — a workload, and the threads that carry it out; a [`WorkloadPlan`] is any plan
 //!   of the `workload` crate.
 //! * [`matrix`](matrix()) — which anomalies a database shows in scripted schedules, level by level.
+//! * [`Follower`] and [`Join`] — a running server's change stream, joined with what traced clients read.
 //! * [`open`] — a target as people write it, e.g. `postgres:temp`, as a database.
 //!
 //! ```
@@ -29,6 +30,7 @@
 mod dialect;
 mod driver;
 mod fjall;
+mod follow;
 mod gate;
 mod grammar;
 mod intern;
@@ -52,6 +54,7 @@ mod workloads;
 
 pub use driver::{Access, Database, Failure, Fault, Session, Stamp};
 pub use fjall::{Fjall, Probe};
+pub use follow::{Changes, FollowOptions, Follower, Join, Joined, Matched, Patience};
 pub use gate::Gate;
 pub use grammar::{Grammar, Sight, View};
 pub use isolation::{Isolation, PROFILES, Profile};

@@ -2,6 +2,7 @@
 
 use crate::dialect::{self, Answer, Statement};
 use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
+use crate::follow::{FollowOptions, Follower};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
@@ -9,7 +10,7 @@ use crate::request::{Schema, Value};
 use crate::server::Server;
 use crate::server::postgres::Cluster;
 use crate::sql::{Connection, SqlSession, fill};
-use crate::timestamps;
+use crate::timestamps::{self, SetSnapshot};
 use bytes::BytesMut;
 use history::Name;
 use rustix::process::Signal;
@@ -61,6 +62,19 @@ impl Postgres {
 
     pub(crate) fn open(&self) -> Result<PostgresConnection, Failure> {
         PostgresConnection::open(&self.config)
+    }
+
+    /// Follows the server's change stream.
+    pub fn follow(&self, options: FollowOptions) -> Result<Follower, Failure> {
+        Follower::open(&self.config, options)
+    }
+
+    /// The URL under which others reach the same server, on this machine.
+    pub fn url(&self) -> Option<String> {
+        let server = self.server.as_ref()?;
+        let escape = |c: char| if c == '/' { "%2F".to_owned() } else { c.to_string() };
+        let host: String = server.folder().display().to_string().chars().map(escape).collect();
+        Some(format!("postgres://taipan@{host}/postgres"))
     }
 
     /// Cuts a connection that is in a transaction; between transactions there is none, so a few tries.
@@ -133,14 +147,19 @@ impl Database for Postgres {
     fn timestamps(&self, stamps: &[Option<Stamp>]) -> Result<Vec<Option<(i64, i64)>>, Failure> {
         let Some(slot) = &self.slot else { return Ok(vec![None; stamps.len()]) };
         let mut connection = self.open()?;
+        let near = connection.text("SELECT pg_current_snapshot()::text")?;
+        let near = near.as_deref().and_then(SetSnapshot::parse);
         // The slot's position stays, so that asking again gives the same answer.
         let rows = connection.rows(&format!(
             "SELECT xid::text::bigint FROM pg_logical_slot_peek_changes('{slot}', NULL, NULL, \
              'skip-empty-xacts', '1') WHERE data LIKE 'COMMIT%'"
         ))?;
+        // The log has the lower half of ids only.
+        let whole = |xid: u32| near.as_ref().map_or(u64::from(xid), |near| near.widen(xid));
         let committed: Vec<u64> = rows
             .iter()
-            .filter_map(|row| row.first().and_then(Value::as_int).and_then(|xid| u64::try_from(xid).ok()))
+            .filter_map(|row| row.first().and_then(Value::as_int).and_then(|xid| u32::try_from(xid).ok()))
+            .map(whole)
             .collect();
         timestamps::from_sets(stamps, &committed)
     }
@@ -247,7 +266,7 @@ pub(crate) struct PostgresConnection {
 }
 
 impl PostgresConnection {
-    fn open(config: &Config) -> Result<Self, Failure> {
+    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -284,7 +303,7 @@ impl PostgresConnection {
     }
 
     /// The rows of a statement, in the server's own words.
-    fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
+    pub(crate) fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
         let messages = self.runtime.block_on(self.client.simple_query(sql)).map_err(failure)?;
         let cell = |text: Option<&str>| text.map_or(Value::Null, |text| Value::Text(text.to_owned()));
         let row = |message: &SimpleQueryMessage| match message {

@@ -78,6 +78,11 @@ impl Server {
         Ok(())
     }
 
+    /// Where it lives, with its socket.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder.path
+    }
+
     /// The end of the server's log, long enough for the trace that a crash leaves.
     pub(crate) fn log_end(&self) -> String {
         last_lines(&fs::read_to_string(self.folder.log()).unwrap_or_default(), 200)

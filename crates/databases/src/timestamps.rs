@@ -23,6 +23,7 @@
 //! compare the timestamps of chronos-aion.txt §II, which need a changed server or client-side oracles.
 
 use crate::driver::{Failure, Stamp};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Start and commit of a transaction.
@@ -43,21 +44,44 @@ pub(crate) fn settled(commit: i64) -> i64 {
 }
 
 /// Everything a set snapshot says: transactions below `xmax` are visible if they committed, except `xip`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct SetSnapshot {
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct SetSnapshot {
     xmax: u64,
+    /// Ascending.
     xip: Vec<u64>,
 }
 
 impl SetSnapshot {
     /// `xmin:xmax:xip,xip,…`
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let _xmin: u64 = parts.next()?.parse().ok()?;
         let xmax = parts.next()?.parse().ok()?;
         let xip = parts.next()?.split(',').filter(|xid| !xid.is_empty());
-        let xip = xip.map(|xid| xid.parse().ok()).collect::<Option<_>>()?;
+        let mut xip = xip.map(|xid| xid.parse().ok()).collect::<Option<Vec<u64>>>()?;
+        xip.sort_unstable();
         parts.next().is_none().then_some(Self { xmax, xip })
+    }
+
+    /// Whether a transaction had ended; if it committed, the snapshot holds what it wrote.
+    pub(crate) fn sees(&self, xid: u64) -> bool {
+        xid < self.xmax && self.xip.binary_search(&xid).is_err()
+    }
+
+    /// Whether the other one sees everything that this one sees.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.xmax <= other.xmax && other.xip.iter().all(|&xid| !self.sees(xid))
+    }
+
+    /// The whole id of a transaction of which the log tells the lower half, at a time when this is a snapshot.
+    pub(crate) fn widen(&self, xid: u32) -> u64 {
+        const HALF: u64 = 1 << 31;
+        let near = (self.xmax & !u64::from(u32::MAX)) | u64::from(xid);
+        match near {
+            near if near > self.xmax + HALF => near.saturating_sub(2 * HALF),
+            near if near + HALF < self.xmax => near + 2 * HALF,
+            near => near,
+        }
     }
 }
 
@@ -198,6 +222,16 @@ mod tests {
             [Some((1, 4)), Some((1, 2)), Some((3, 6)), Some((7, 7)), None, Some((3, 3))],
             "11 is first, 10 second"
         );
+    }
+
+    #[test]
+    fn ids_are_whole_though_the_log_has_half_of_them() {
+        let near = |xmax: u64| SetSnapshot { xmax, xip: Vec::new() };
+        assert_eq!(near(100).widen(99), 99);
+        assert_eq!(near(100).widen(150), 150);
+        assert_eq!(near((5 << 32) + 100).widen(99), (5 << 32) + 99);
+        assert_eq!(near((5 << 32) + 100).widen(u32::MAX), (5 << 32) - 1);
+        assert_eq!(near((6 << 32) - 2).widen(3), (6 << 32) + 3);
     }
 
     #[test]

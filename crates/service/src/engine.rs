@@ -9,9 +9,10 @@
 //! **Invariant.** The checker's state is a function of the checkpoint and the journal. So a restart comes to the
 //! same state, finds the same findings with the same numbers, and tells those that the ledger does not hold.
 
+use crate::feed::{FEED, Join, Joiner, Output};
 use crate::intake::{Batch, Place};
 use crate::journal::{self, Journal, Record};
-use crate::lines::parse;
+use crate::lines::{cut, parse};
 use crate::outlet::finding_line;
 use crate::pace::{Pace, Pacer, Reached};
 use crate::spill::Spill;
@@ -35,6 +36,8 @@ pub struct EngineOptions {
     pub spill: Option<PathBuf>,
     /// A checkpoint is due when the journal is longer.
     pub journal_max: u64,
+    /// What arrives is put together with a change stream first.
+    pub joiner: Option<Joiner>,
 }
 
 /// What one step brought.
@@ -51,6 +54,7 @@ pub struct Told {
 /// The checker, its journal and its checkpoints.
 pub struct Engine {
     online: Online,
+    join: Option<Box<dyn Join>>,
     pacer: Pacer,
     options: EngineOptions,
     durable: Option<Durable>,
@@ -85,22 +89,18 @@ impl Engine {
     fn without_state(options: EngineOptions) -> io::Result<Self> {
         let online = Self::fresh(&options.settings)?;
         let spill = options.spill.as_deref().map(|folder| Spill::create(folder, false)).transpose()?;
-        Ok(Self::new(online, spill, None, Vec::new(), options))
+        Self::new(online, spill, &Head::default(), options)
     }
 
-    fn new(
-        online: Online,
-        spill: Option<Spill>,
-        durable: Option<Durable>,
-        places: Vec<Place>,
-        options: EngineOptions,
-    ) -> Self {
+    fn new(online: Online, spill: Option<Spill>, head: &Head, options: EngineOptions) -> io::Result<Self> {
         let online = match spill.clone() {
             Some(spill) => online.with_cold(Box::new(spill)),
             None => online,
         };
         let pacer = Pacer::new(options.pace);
-        Self { online, pacer, options, durable, spill, places, hurried: 0, violations: 0 }
+        let join = options.joiner.as_ref().map(|joiner| joiner.open(head.join.as_deref())).transpose()?;
+        let places = head.places();
+        Ok(Self { online, join, pacer, options, durable: None, spill, places, hurried: 0, violations: 0 })
     }
 
     fn with_state(options: EngineOptions, folder: &Path) -> io::Result<(Self, Told)> {
@@ -115,7 +115,7 @@ impl Engine {
         };
         let spill = Spill::open(&store.spill(), &head.spill, true)?;
         let ledger = Ledger::open(&store.findings())?;
-        let mut engine = Self::new(online, Some(spill), None, head.places(), options);
+        let mut engine = Self::new(online, Some(spill), &head, options)?;
         let mut told = Told::default();
         let whole = journal::read(&store.journal(), |record| engine.replay(record, &mut told))?;
         let already_told = ledger.count;
@@ -131,6 +131,10 @@ impl Engine {
 
     fn replay(&mut self, record: Record, told: &mut Told) -> io::Result<()> {
         match record {
+            Record::Batch { place, bytes } if self.join.is_some() => {
+                self.put_together(place.as_ref(), &bytes)?;
+                self.take_place(place);
+            }
             Record::Batch { place, bytes } => {
                 let parsed = parse(&bytes);
                 self.online.receive(&parsed.history)?;
@@ -170,7 +174,11 @@ impl Engine {
         }
         for batch in batches {
             // 2.
-            self.online.receive(&batch.parsed.history)?;
+            if self.join.is_some() {
+                told.refused.extend(self.put_together(batch.place.as_ref(), &batch.bytes)?);
+            } else {
+                self.online.receive(&batch.parsed.history)?;
+            }
             self.take_place(batch.place);
             let count = batch.parsed.history.len() as u64;
             self.pacer.arrived(count, self.online.newest(), now);
@@ -179,12 +187,53 @@ impl Engine {
                 waiting.done();
             }
             // 3. What the stream itself says is in the journal with the batch.
-            if let Some((watermark, horizon)) = batch.parsed.told {
+            if let (Some((watermark, horizon)), None) = (batch.parsed.told, &self.join) {
                 self.online.advance(watermark, horizon)?;
             }
         }
         self.pass(now, &mut told)?;
         Ok(told)
+    }
+
+    /// What arrived goes to the join, and what comes out of it to the checker. Returns what was not understood.
+    fn put_together(&mut self, place: Option<&Place>, bytes: &[u8]) -> io::Result<Vec<String>> {
+        let Some(join) = &mut self.join else { return Ok(Vec::new()) };
+        let output = match place {
+            Some(place) if place.source == FEED => join.take_changes(bytes),
+            _ => join.take_traced(bytes),
+        };
+        self.check(output)
+    }
+
+    fn check(&mut self, output: Output) -> io::Result<Vec<String>> {
+        let mut refused = output.refused;
+        let mut pieces = Vec::new();
+        cut(output.lines, &mut |piece| pieces.push(piece));
+        for piece in pieces {
+            let parsed = parse(&piece);
+            refused.extend(parsed.refused);
+            self.online.receive(&parsed.history)?;
+            if let Some((watermark, horizon)) = parsed.told {
+                self.online.advance(watermark, horizon)?;
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Nothing more will come, and nothing is kept: what waits to be joined is checked as it is.
+    pub fn finish_join(&mut self) -> io::Result<Told> {
+        let mut told = Told::default();
+        if let (Some(join), None) = (&mut self.join, &self.durable) {
+            let output = join.finish();
+            told.refused = self.check(output)?;
+            self.collect(&mut told)?;
+        }
+        Ok(told)
+    }
+
+    /// What the join did so far, in a few words.
+    pub fn join_summary(&self) -> Option<String> {
+        self.join.as_ref().map(|join| join.summary())
     }
 
     /// Time has passed.
@@ -261,7 +310,8 @@ impl Engine {
         durable.ledger.sync()?;
         let files = spill.files()?;
         let online = &self.online;
-        durable.store.save(&Head::new(files.clone(), &self.places), |out| online.save(out))?;
+        let join = self.join.as_ref().map(|join| join.save());
+        durable.store.save(&Head::new(files.clone(), &self.places, join), |out| online.save(out))?;
         durable.journal = Journal::open(&durable.store.journal(), 0)?;
         spill.named(&files)
     }

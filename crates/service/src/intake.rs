@@ -4,6 +4,7 @@
 //! batch carries who is to hear when it is durable.
 
 use crate::lines::{Parsed, parse};
+use history::History;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -50,6 +51,12 @@ impl Batch {
         let arrived = Instant::now();
         let parsed = parse(&bytes);
         Self { bytes, parsed, arrived, place: None, waiting: None }
+    }
+
+    /// Lines that only a [`Join`](crate::Join) understands.
+    pub(crate) fn unparsed(bytes: Vec<u8>) -> Self {
+        let parsed = Parsed { history: History::default(), refused: Vec::new(), told: None };
+        Self { bytes, parsed, arrived: Instant::now(), place: None, waiting: None }
     }
 
     /// With somebody who waits.

@@ -6,6 +6,7 @@
 //!   they are durable.
 //! * [`Engine`] — the online checker with its journal, its checkpoints and its spill: a function of batches
 //!   and moments, without threads or clocks of its own, so that tests can stop it at any step.
+//! * [`Feed`] and [`Join`] — a database's change stream, and what puts it together with what clients saw.
 //! * [`Service`] — the threads around it: sources, the engine's own, HTTP, the way out of findings.
 //!
 //! ```text
@@ -25,6 +26,7 @@
 
 mod broker;
 mod engine;
+mod feed;
 mod http;
 mod intake;
 mod journal;
@@ -41,6 +43,7 @@ mod store;
 
 pub use broker::BrokerAddress;
 pub use engine::{Engine, EngineOptions, Told};
+pub use feed::{Feed, Join, Joiner, News, OpenFeed, Output};
 pub use http::HttpOptions;
 pub use intake::{Acknowledge, Batch, Intake, Place};
 pub use lines::{Lines, Parsed, parse};

@@ -2,6 +2,7 @@
 
 use crate::broker::{Broker, BrokerAddress};
 use crate::engine::{Engine, EngineOptions, Told};
+use crate::feed::{self, FEED, Failed, OpenFeed};
 use crate::http::{self, HttpOptions};
 use crate::intake::{self, Intake, Outflow};
 use crate::outlet::Outlets;
@@ -11,8 +12,8 @@ use checker::timestamped::online::Kind;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ pub enum Source {
     Http(HttpOptions),
     /// A stream of a broker.
     Broker(BrokerAddress),
+    /// The change stream of a database; the engine needs a [`crate::Joiner`].
+    Feed(OpenFeed),
 }
 
 /// How a service works.
@@ -53,6 +56,8 @@ pub struct Ended {
     pub status: Status,
     /// Whether all verdicts are final: every source had ended.
     pub is_final: bool,
+    /// How a change stream was joined with what clients saw, if there was one.
+    pub joined: Option<String>,
 }
 
 /// Why a service cannot go on.
@@ -125,13 +130,14 @@ impl Service {
         let batches_max = state_max.map_or(QUEUE_MAX, fitting);
         let (intake, outflow) = intake::queue(batches_max);
         let notes: Arc<dyn Fn(String) + Send + Sync> = Arc::from(notes);
-        let mut threads = Threads { all: Vec::new(), bound: Vec::new(), streams_only: true };
+        let mut threads =
+            Threads { all: Vec::new(), bound: Vec::new(), streams_only: true, failed: Failed::default() };
         for source in sources {
             threads.add(source, &intake, &stop, &board, &engine, &notes)?;
         }
         drop(intake);
         let given_up = outlets.webhook.as_ref().map(|webhook| webhook.given_up());
-        let Threads { all, bound, streams_only } = threads;
+        let Threads { all, bound, streams_only, failed } = threads;
         let worker = Worker {
             engine,
             outflow,
@@ -145,6 +151,7 @@ impl Service {
             refused: 0,
             checkpoints: 0,
             streams_only,
+            failed,
             gulp: GULP * batches_max,
             memory_max,
             memory_minded: Instant::now(),
@@ -202,6 +209,7 @@ struct Threads {
     all: Vec<JoinHandle<()>>,
     bound: Vec<SocketAddr>,
     streams_only: bool,
+    failed: Failed,
 }
 
 impl Threads {
@@ -245,6 +253,13 @@ impl Threads {
                 self.bound.push(bound);
                 thread
             }
+            Source::Feed(open) => {
+                let doing = "following the database";
+                let feed = engine.place(FEED).map(|(place, _)| place);
+                let feed = open(feed).map_err(while_doing(doing))?;
+                let (failed, notes) = (Arc::clone(&self.failed), Arc::clone(notes));
+                feed::follow(feed, intake, stop, failed, notes).map_err(while_doing(doing))?
+            }
             Source::Broker(address) => {
                 let place = engine.place(&Broker::source(&address));
                 let (doing, notes) = (format!("reading {address}"), Arc::clone(notes));
@@ -281,6 +296,7 @@ struct Worker {
     refused: u64,
     checkpoints: u64,
     streams_only: bool,
+    failed: Failed,
     gulp: usize,
     memory_max: Option<u64>,
     memory_minded: Instant,
@@ -324,10 +340,15 @@ impl Worker {
             let told = self.engine.finish().map_err(while_doing("finishing"))?;
             self.tell(&told)?;
         } else {
+            let told = self.engine.finish_join().map_err(while_doing("finishing"))?;
+            self.tell(&told)?;
             self.checkpoint()?;
         }
         self.show();
-        Ok(Ended { status: self.board.status(), is_final })
+        if let Some(error) = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(Trouble { doing: "following the database".to_owned(), error });
+        }
+        Ok(Ended { status: self.board.status(), is_final, joined: self.engine.join_summary() })
     }
 
     /// Compares what the process takes with what it may, and lets the checker keep less or more. What the checker

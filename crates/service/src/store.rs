@@ -25,12 +25,15 @@ pub(crate) struct Head {
     pub(crate) spill: Vec<String>,
     /// How far each source that can go back has been taken.
     pub(crate) places: Vec<(String, u64, u64)>,
+    /// What waits to be joined with a change stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) join: Option<String>,
 }
 
 impl Head {
-    pub(crate) fn new(spill: Vec<String>, places: &[Place]) -> Self {
+    pub(crate) fn new(spill: Vec<String>, places: &[Place], join: Option<String>) -> Self {
         let places = places.iter().map(|place| (place.source.clone(), place.at.0, place.at.1)).collect();
-        Self { spill, places }
+        Self { spill, places, join }
     }
 
     pub(crate) fn places(&self) -> Vec<Place> {

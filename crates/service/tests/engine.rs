@@ -74,6 +74,7 @@ fn options(state: Option<&Path>, window: u64, memory_max: Option<usize>) -> Engi
         state: state.map(Path::to_owned),
         spill: None,
         journal_max: u64::MAX,
+        joiner: None,
     }
 }
 

@@ -30,6 +30,7 @@ fn service(stale: u64) -> Service {
             state: None,
             spill: None,
             journal_max: u64::MAX,
+            joiner: None,
         },
         sources: vec![
             Source::Http(HttpOptions { address, token: Some("secret".to_owned()), body_max: 1 << 20 }),

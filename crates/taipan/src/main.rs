@@ -16,6 +16,7 @@ mod commands;
 mod console;
 mod exit;
 mod flags;
+mod following;
 mod input;
 mod limits;
 mod live;

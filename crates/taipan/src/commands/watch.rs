@@ -3,11 +3,14 @@
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::WatchFlags;
+use crate::following;
+use checker::Rule;
 use checker::timestamped::online::Settings;
 use service::{Ended, EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source, Webhook};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,25 +26,33 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
     if flags.max_memory.is_some_and(|bytes| bytes < MEMORY_MIN_BYTES) {
         return Err(said("--max-memory must be 32M or more".to_owned()));
     }
+    let note = |note: String| {
+        use io::Write;
+        let _ = writeln!(anstream::stderr(), "taipan: {note}");
+    };
+    let (mut sources, mut joiner) = (sources(flags).map_err(said)?, None);
+    if let Some(url) = database(flags).map_err(said)? {
+        let (feed, join) = following::follow(url, flags, note);
+        sources.push(Source::Feed(feed));
+        joiner = Some(join);
+    }
     let engine = EngineOptions {
         settings: Settings { ryow: flags.ryow.into(), ..Settings::new(flags.level) },
-        pace: pace(flags),
+        pace: if joiner.is_some() { Pace::Told } else { pace(flags) },
         state: flags.state.clone(),
         spill: Some(spill.path().to_owned()),
         journal_max: JOURNAL_MAX_BYTES,
+        joiner,
     };
     let webhook = flags.webhook.as_deref().map(Webhook::new).transpose().map_err(said)?;
     let outlets = Outlets { stream: Some(Box::new(io::stdout())), webhook };
     let options = Options {
         engine,
-        sources: sources(flags).map_err(said)?,
+        sources,
         outlets,
         checkpoint_every: flags.checkpoint,
         memory_max: flags.max_memory,
-        notes: Box::new(|note| {
-            use io::Write;
-            let _ = writeln!(anstream::stderr(), "taipan: {note}");
-        }),
+        notes: Box::new(note),
     };
     let service = Service::start(options).map_err(|trouble| Stop::Error(trouble.to_string()))?;
     for address in &service.bound {
@@ -74,9 +85,32 @@ fn pace(flags: &WatchFlags) -> Pace {
     }
 }
 
+/// The database to follow, if there is one.
+fn database(flags: &WatchFlags) -> Result<Option<&str>, String> {
+    let names = flags.files.iter().filter_map(|path| path.to_str());
+    let urls: Vec<&str> = names.filter(|name| following::is_database(name)).collect();
+    match urls.as_slice() {
+        [] if flags.slot.is_some() || !flags.table.is_empty() => {
+            Err("--table and --slot belong to a database that is followed: postgres://USER@HOST/DATABASE".to_owned())
+        }
+        [] => Ok(None),
+        _ if flags.level.rule != Rule::SnapshotIsolation => Err(
+            "a followed database is checked at snapshot isolation: the order of commits is not that of a serializable \
+             execution"
+                .to_owned(),
+        ),
+        _ if flags.window.is_some() || flags.told => {
+            Err("for a followed database --grace and --longest say when verdicts become final".to_owned())
+        }
+        [url] => Ok(Some(url)),
+        _ => Err("one database can be followed at a time".to_owned()),
+    }
+}
+
 fn sources(flags: &WatchFlags) -> Result<Vec<Source>, String> {
     let mut sources: Vec<Source> = Vec::new();
-    for path in &flags.files {
+    let is_file = |path: &&PathBuf| !path.to_str().is_some_and(following::is_database);
+    for path in flags.files.iter().filter(is_file) {
         let stream: Box<dyn io::Read + Send> = match path.as_os_str() == "-" {
             true => Box::new(io::stdin()),
             false => Box::new(File::open(path).map_err(|error| format!("{}: {error}", path.display()))?),
@@ -108,4 +142,7 @@ fn summarise(ended: &Ended, console: &mut Console) {
     let rest =
         if ended.is_final || open == 0 { String::new() } else { format!("; {open} are not final yet") };
     console.note(format_args!("{} transactions arrived, found {found}{rest}", status.received));
+    if let Some(joined) = &ended.joined {
+        console.note(format_args!("{joined}"));
+    }
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 ///
 /// Transactions come as JSON lines, in any order, from standard input, sockets, HTTP or a broker's stream. Each is
 /// checked as it arrives; a finding is told once it is certain, and then never changes. Findings are lines of JSON on
-/// standard output. Verdicts become final when a later transaction cannot change them any more: after --grace, after
+/// standard output. With the URL of a PostgreSQL server its change stream tells what was written and in which order, and
+/// the lines need only tell what clients saw, and their snapshots. Verdicts become final when a later transaction cannot change them any more: after --grace, after
 /// --window transactions, or when the stream says so with a line {"watermark":TIMESTAMP}.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -24,10 +25,13 @@ Examples:
   tail -F trace.jsonl | taipan watch --level SI
   taipan watch --http 127.0.0.1:8080                   a page at /, transactions by POST /transactions
   taipan watch --tcp 127.0.0.1:7070 --state /var/lib/taipan --max-memory 512M
+  taipan watch postgres://me@localhost/shop --http 127.0.0.1:8080
+                                                       what clients saw comes by POST, what was written from the server
   taipan watch --broker 'redis://127.0.0.1?stream=txns' --state state --webhook http://127.0.0.1:9000/alarm")]
 pub(crate) struct WatchFlags {
-    /// Files of JSON lines to play back; `-` is standard input
-    #[arg(value_name = "FILE")]
+    /// Files of JSON lines to play back; `-` is standard input. Or a database whose change stream is to be followed,
+    /// `postgres://USER@HOST/DATABASE`
+    #[arg(value_name = "FILE|URL")]
     pub(crate) files: Vec<PathBuf>,
 
     /// Snapshot isolation or serializability, with or without session order
@@ -57,6 +61,15 @@ pub(crate) struct WatchFlags {
     /// Read a Redis stream: `redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME&group=NAME`
     #[arg(long, value_name = "URL", help_heading = "Sources")]
     pub(crate) broker: Vec<service::BrokerAddress>,
+
+    /// Of a database that is followed: this table only; may be given several times [default: all with a primary key]
+    #[arg(long, value_name = "TABLE", help_heading = "Sources")]
+    pub(crate) table: Vec<String>,
+
+    /// Of a database that is followed: the replication slot [default: one that goes with the connection; with --state
+    /// `taipan_watch`, which stays]
+    #[arg(long, value_name = "NAME", help_heading = "Sources")]
+    pub(crate) slot: Option<String>,
 
     /// What HTTP requests have to show (Authorization: Bearer TOKEN); needed unless --http is a loopback address
     #[arg(
