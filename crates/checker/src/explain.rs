@@ -81,7 +81,8 @@ fn argue_cases(
         None => {
             let mut facts = Facts::known(history, problem, level, options.clock_skew);
             if let Some(cycle) = facts.refute(DEPTH_MAX, &mut 0) {
-                return Some(Argument { edges: cycle, support: facts.support });
+                let support = relevant(&cycle, facts.support);
+                return Some(Argument { edges: cycle, support });
             }
             let open = problem.standing.iter().position(|&standing| standing == Standing::Maybe)? as Txn;
             vec![Case::TookNoEffect(open), Case::TookEffect(open)]
@@ -108,6 +109,45 @@ fn argue_cases(
         argument.support.extend(before.into_iter().chain(of_case.support));
     }
     Some(argument)
+}
+
+/// Of the orders that were inferred on the way, those that say why somebody on the cycle missed a version, and those that
+/// these follow from. Everything else stays.
+pub(crate) fn relevant(cycle: &[Edge], support: Vec<Edge>) -> Vec<Edge> {
+    let is_order = |edge: &Edge| edge.kind == EdgeKind::Ww && matches!(edge.reason, Reason::Otherwise { .. });
+    let mut missed: Vec<TxnId> = Vec::new();
+    note_missed(cycle, &mut missed);
+    support
+        .iter()
+        .filter(|edge| !is_order(edge))
+        .for_each(|edge| note_missed(std::slice::from_ref(edge), &mut missed));
+    let mut kept = vec![false; support.len()];
+    // Each round follows what the last one kept.
+    while let Some(next) = (0..support.len())
+        .find(|&index| !kept[index] && (!is_order(&support[index]) || missed.contains(&support[index].to)))
+    {
+        kept[next] = true;
+        note_missed(std::slice::from_ref(&support[next]), &mut missed);
+    }
+    let mut shown: Vec<Edge> = Vec::new();
+    for (edge, _) in support.into_iter().zip(kept).filter(|(_, kept)| *kept) {
+        if !shown.contains(&edge) && !cycle.contains(&edge) {
+            shown.push(edge);
+        }
+    }
+    shown
+}
+
+/// Notes whose versions were missed, also in what edges follow from.
+fn note_missed(edges: &[Edge], missed: &mut Vec<TxnId>) {
+    let mut open: Vec<&Edge> = edges.iter().collect();
+    while let Some(edge) = open.pop() {
+        match &edge.reason {
+            Reason::Missed { .. } => missed.push(edge.to),
+            Reason::Otherwise { because } => open.extend(because),
+            _ => {}
+        }
+    }
 }
 
 /// Contradictions that need no order, as edges that speak for themselves.
@@ -497,11 +537,17 @@ impl<'a> Facts<'a> {
                     self.facts.push(rw.clone());
                 } else if let Some(because) = self.path(self.commit(source_txn), self.commit(writer)) {
                     // W ⇝ S, so the reader of W comes before S.
-                    let direct = matches!(&because[..], [edge] if edge.kind == EdgeKind::Ww);
-                    if !direct {
-                        let key = Some(read.key);
-                        let reason = Reason::Otherwise { because };
-                        self.support.push(self.edge(source_txn, writer, EdgeKind::Ww, key, reason));
+                    match &because[..] {
+                        [edge] if edge.kind == EdgeKind::Ww => {
+                            // An order that was inferred is told with what it follows from.
+                            let inferred = matches!(edge.reason, Reason::Otherwise { .. });
+                            self.support.extend(inferred.then(|| edge.clone()));
+                        }
+                        _ => {
+                            let key = Some(read.key);
+                            let reason = Reason::Otherwise { because };
+                            self.support.push(self.edge(source_txn, writer, EdgeKind::Ww, key, reason));
+                        }
                     }
                     self.facts.push(rw.clone());
                 }

@@ -11,6 +11,7 @@
 //! This crate does not print, read files or know a database by name.
 
 pub mod certify;
+mod closer;
 mod constrain;
 mod contents;
 mod core;
@@ -20,6 +21,7 @@ mod demand;
 mod eager;
 mod explain;
 mod fragment;
+mod instead;
 mod inventory;
 mod lanes;
 mod levels;
@@ -47,10 +49,12 @@ pub mod timestamped;
 mod verdict;
 mod weak;
 
+pub use closer::{Closer, look_closer};
 pub use coverage::{BlindSpot, Coverage, coverage};
 pub use custom::{BadDefinition, Definition, parse_levels};
 pub use eager::{Passes, Strategy, UnknownName, smt};
 pub use fragment::Fragment;
+pub use instead::{Instead, instead};
 pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
 pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, UnknownLevel, implications};
 pub use logical::split as split_into_logical;

@@ -7,6 +7,7 @@
 //! violated because the whole is, not because something was torn apart:
 //!
 //! * a transaction goes as in [`crate::restrict`]: what others saw of it becomes unknown;
+//! * a transaction goes as it is where sessions and clocks say that nobody saw it ([`hidden`]);
 //! * a result that was read may always go;
 //! * a write may go if nobody who is left can have seen it. In an order that explains what was there, no read finds that
 //!   write, so every read finds the same without it;
@@ -18,6 +19,7 @@
 //! 3. One operation after the other: results first, then writes that nobody sees any more; larger pieces before single
 //!    ones. Again from 2 until nothing more can go.
 //! 4. Initial values and clocks that do not matter.
+//! 5. Where that is still long, the same for a violation elsewhere in the history ([`elsewhere`]).
 //!
 //! What is left is minimal: without any one more of its transactions or operations it has an explanation, or another
 //! one than it had. A budget that ends earlier leaves what was reached by then.
@@ -25,6 +27,8 @@
 //! *Cost*: checks of tiny histories, about as many as the core has operations, twice. *Source*: Zeller and
 //! Hildebrandt, Simplifying and isolating failure-inducing input (2002), for the pieces.
 
+mod elsewhere;
+mod hidden;
 mod observed;
 
 use crate::Level;
@@ -32,6 +36,7 @@ use crate::oracle::tiny::{Sketch, SketchOp, SketchTxn};
 use crate::restrict::restrict_for;
 use crate::rows;
 use crate::verdict::{Evidence, Options, Verdict};
+use hidden::Hiding;
 use history::{History, Id, Name, Operation, TxnId};
 use observed::{Observed, is_write};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -43,6 +48,8 @@ pub struct Reduced {
     pub history: History,
     /// The evidence that it is violated: it speaks of this history, not of the whole.
     pub evidence: Box<Evidence>,
+    /// For each of its transactions the one in the whole, where only one has that name.
+    pub origins: Vec<Option<TxnId>>,
     /// Whether nothing more can go; else the budget ended first.
     pub is_minimal: bool,
 }
@@ -56,18 +63,37 @@ pub fn reduce(
     evidence: &Evidence,
     judge: impl Fn(&History) -> Verdict,
 ) -> Option<Reduced> {
-    let question = Question { level, options, judge: &judge };
-    let (best, evidence) = starts(history, level, options, evidence).find_map(|start| {
-        let start = Sketch { level: Some(level.name().to_owned()), ..start };
-        let evidence = question.violation(&start.build())?;
-        Some((start, evidence))
-    })?;
+    let reduced = reduce_once(history, level, options, evidence, &judge)?;
+    Some(elsewhere::smaller(history, level, options, evidence, &judge, reduced))
+}
+
+/// Reduces the core of one violation.
+fn reduce_once(
+    history: &History,
+    level: Level,
+    options: &Options,
+    evidence: &Evidence,
+    judge: &dyn Fn(&History) -> Verdict,
+) -> Option<Reduced> {
+    let question = Question { level, options, judge };
+    let names = Names::of(history);
+    let (best, evidence, places) =
+        starts(history, level, options, evidence, &names).find_map(|(start, places)| {
+            let start = Sketch { level: Some(level.name().to_owned()), ..start };
+            let evidence = question.violation(&start.build())?;
+            Some((start, evidence, places))
+        })?;
+    let named =
+        best.transactions.iter().zip(places).filter_map(|(txn, place)| Some((txn.id.clone()?, place)));
+    let named: FxHashMap<String, TxnId> = named.collect();
     let mut reducing =
         Reducing { question, anomaly: evidence.anomaly.name.clone(), best, evidence, is_minimal: true };
     reducing.run();
     let Reducing { mut best, evidence, is_minimal, .. } = reducing;
+    let origins =
+        best.transactions.iter().map(|txn| txn.id.as_ref().and_then(|id| named.get(id).copied())).collect();
     forget_default_ids(&mut best);
-    Some(Reduced { history: best.build(), evidence, is_minimal })
+    Some(Reduced { history: best.build(), evidence, origins, is_minimal })
 }
 
 /// An id that says what a transaction is called anyway need not be written down.
@@ -89,27 +115,27 @@ fn starts<'h>(
     level: Level,
     options: &Options,
     evidence: &Evidence,
-) -> impl Iterator<Item = Sketch> + use<'h> {
+    names: &'h Names<'h>,
+) -> impl Iterator<Item = (Sketch, Vec<TxnId>)> + use<'h> {
     let mut core = evidence.transactions.clone();
     core.extend(evidence.edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
     core.sort_unstable();
     core.dedup();
     let is_plain = !rows::has_many(history) && !options.mixed;
-    let names = Names::of(history);
     [true, false].into_iter().filter(move |&alone| !alone || is_plain).map(move |alone| match alone {
-        true => by_itself(history, level, &core, &names),
-        false => with_what_it_saw(history, &core, &names),
+        true => by_itself(history, level, &core, names),
+        false => with_what_it_saw(history, &core, names),
     })
 }
 
-fn by_itself(history: &History, level: Level, core: &[TxnId], names: &Names<'_>) -> Sketch {
+fn by_itself(history: &History, level: Level, core: &[TxnId], names: &Names<'_>) -> (Sketch, Vec<TxnId>) {
     let part = restrict_for(history, core, level);
     let mut sketch = Sketch::of(&part.history);
     for (txn, &whole) in sketch.transactions.iter_mut().zip(&part.txns) {
         txn.id = names.unique(whole);
     }
     forget_unused_keys(&mut sketch);
-    sketch
+    (sketch, part.txns)
 }
 
 /// Where every operation is on one key, initial values of other keys say nothing.
@@ -120,7 +146,7 @@ fn forget_unused_keys(sketch: &mut Sketch) {
     sketch.initial = initial;
 }
 
-fn with_what_it_saw(history: &History, core: &[TxnId], names: &Names<'_>) -> Sketch {
+fn with_what_it_saw(history: &History, core: &[TxnId], names: &Names<'_>) -> (Sketch, Vec<TxnId>) {
     let is_core = |txn: TxnId| core.binary_search(&txn).is_ok();
     // What the core saw; of the others only whether they write by predicate matters, for that may have seen anything.
     let mut seen = Observed::default();
@@ -139,9 +165,11 @@ fn with_what_it_saw(history: &History, core: &[TxnId], names: &Names<'_>) -> Ske
         let is_core = is_core(transaction.id());
         let wanted = |operation: &SketchOp| is_core || (is_write(operation) && !seen.misses(operation));
         let copy = SketchTxn::of(history, transaction, wanted);
-        (!copy.ops.is_empty()).then(|| SketchTxn { id: names.unique(transaction.id()), ..copy })
+        let id = transaction.id();
+        (!copy.ops.is_empty()).then(|| (SketchTxn { id: names.unique(id), ..copy }, id))
     });
-    Sketch { transactions: kept.collect(), ..whole }
+    let (transactions, places) = kept.unzip();
+    (Sketch { transactions, ..whole }, places)
 }
 
 /// Names of transactions, where only one has them.
@@ -210,6 +238,7 @@ impl Reducing<'_> {
     fn run(&mut self) {
         loop {
             let before = self.best.clone();
+            self.drop_hidden();
             self.drop_transactions();
             self.drop_results();
             self.drop_writes();
@@ -253,6 +282,21 @@ impl Reducing<'_> {
                 txn.id.clone_from(&self.best.transactions[whole.index()].id);
             }
             self.attempt(candidate);
+        }
+    }
+
+    /// Leaves out transactions of which sessions or clocks say that nobody saw them.
+    fn drop_hidden(&mut self) {
+        let (level, skew) = (self.question.level, self.question.options.clock_skew);
+        if self.question.options.mixed || !level.modules().is_empty() {
+            return;
+        }
+        for place in (0..self.best.transactions.len()).rev() {
+            if Hiding::of(&self.best, level, skew).is_some_and(|hiding| hiding.hides(place)) {
+                let mut candidate = self.best.clone();
+                candidate.transactions.remove(place);
+                self.attempt(candidate);
+            }
         }
     }
 
@@ -387,6 +431,30 @@ mod tests {
         assert!(steps > 2_000, "only {steps} steps were tried");
     }
 
+    /// The same of transactions that sessions or clocks hide.
+    #[test]
+    fn leaving_out_what_is_hidden_weakens() {
+        let mut steps = 0;
+        for (shape, seed) in shapes().iter().flat_map(|shape| (0..150).map(move |seed| (shape, seed))) {
+            let sketch = shape.sketch(seed);
+            for level in levels() {
+                let Some(hiding) = Hiding::of(&sketch, level, 0) else { continue };
+                let hidden: Vec<usize> =
+                    (0..sketch.transactions.len()).filter(|&it| hiding.hides(it)).collect();
+                if hidden.is_empty() || !is(&sketch.build(), level, "accepted") {
+                    continue;
+                }
+                for place in hidden {
+                    let mut smaller = sketch.clone();
+                    smaller.transactions.remove(place);
+                    assert!(is(&smaller.build(), level, "accepted"), "{level}: {place}\n{sketch}\n{smaller}");
+                    steps += 1;
+                }
+            }
+        }
+        assert!(steps > 100, "only {steps} steps were tried");
+    }
+
     fn places(sketch: &Sketch) -> Vec<(usize, usize)> {
         let of_txn = |(txn, it): (usize, &SketchTxn)| {
             (0..it.ops.len()).map(move |place| (txn, place)).collect::<Vec<_>>()
@@ -463,6 +531,15 @@ mod tests {
             reduced("strict-serializable", in_real_time),
             "level: strict-serializable\ns1: w(x,1) @1..2\ns2: r(x,_) @3..4\n"
         );
+    }
+
+    #[test]
+    fn writers_that_time_hides_go() {
+        let text = "s1: w(x,0) @1..2 | w(x,0) @3..4 | w(x,0) @5..6\ns2: w(x,2) @7..8\ns3: r(x,0) @9..10\n\
+            s4: w(x,0) @11..12\n";
+        let left = reduced("strict-serializable", text);
+        assert_eq!(left.lines().filter(|line| line.starts_with('s')).count(), 3, "{left}");
+        assert_eq!(left.matches('|').count(), 0, "{left}");
     }
 
     #[test]

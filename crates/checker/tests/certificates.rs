@@ -1,7 +1,9 @@
 //! Certificates against the exhaustive oracle, on random tiny histories: what is true is certified, what is certified
 //! is true, also after somebody changed the certificate. `TAIPAN_LONG=1` runs twenty times as many.
 
-use checker::certify::{Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Refusal, Ruling, certify};
+use checker::certify::{
+    Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Refusal, Ruling, Step, certify,
+};
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Random, Shape, shrink};
 use checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check};
@@ -354,6 +356,48 @@ fn real_time_counts_with_the_skew() {
     assert!(matches!(ruling(&history, &strict), Ruling::Refused(Refusal::RealTime { .. })));
     assert_eq!(ruling(&history, &Certificate { clock_skew: 10, ..strict }), Ruling::Certified);
     assert_eq!(ruling(&history, &accepted(&history, Level::SERIALIZABLE, &order)), Ruling::Certified);
+}
+
+#[test]
+fn invented_edges_are_refused() {
+    let history = read("s1: r(x,_) w(y,1) @1..5\ns2: r(y,_) w(x,1) @2..6\ns3: w(z,1) | w(z,2)\ns4: r(z,1)\n");
+    let claimed = |from: &str, to: &str, edge: &str, key: Option<&str>| {
+        let mention = |name: &str| Mention::Name(name.to_owned().into());
+        let step = Step {
+            from: Some(mention(from)),
+            to: mention(to),
+            edge: edge.to_owned().into(),
+            key: key.map(|key| key.to_owned().into()),
+        };
+        let core = vec![mention("s1:0"), mention("s2:0")];
+        let claim = Claim::Violated { core, edges: vec![step], proof: Vec::new() };
+        ruling(&history, &Certificate { claim, ..accepted(&history, Level::SERIALIZABLE, &[]) })
+    };
+    for (from, to, edge, key) in [
+        ("s1:0", "s2:0", "rw", Some("x")),
+        ("s3:0", "s4:0", "wr", Some("z")),
+        ("s3:0", "s3:1", "ww", Some("z")),
+        ("s3:0", "s3:1", "so", None),
+    ] {
+        assert_eq!(claimed(from, to, edge, key), Ruling::Certified, "{from} -{edge}-> {to}");
+    }
+    for (from, to, edge, key) in [
+        ("s1:0", "s2:0", "wr", Some("y")), // It read y, and not what was written.
+        ("s3:1", "s4:0", "wr", Some("z")), // It read what another one wrote.
+        ("s1:0", "s4:0", "wr", Some("z")),
+        ("s4:0", "s1:0", "rw", Some("z")),
+        ("s1:0", "s2:0", "ww", Some("x")),
+        ("s3:1", "s3:0", "so", None),
+        ("s1:0", "s2:0", "so", None),
+        ("s1:0", "s2:0", "rt", None),
+        ("s1:0", "s2:0", "ts", None),
+        ("s1:0", "s2:0", "rw", Some("nowhere")),
+        ("s1:0", "s2:0", "guessed", None),
+    ] {
+        let ruling = claimed(from, to, edge, key);
+        let refused = matches!(ruling, Ruling::Refused(Refusal::Edge { place: 0, .. }));
+        assert!(refused, "{from} -{edge}-> {to}: {ruling:?}");
+    }
 }
 
 #[test]

@@ -1,51 +1,129 @@
-//! The book's chapter on anomalies, section by section: what a name means, with an example and its explanation.
+//! The book's pages on anomalies: what a name means, with an example, its picture and its explanation.
 
-/// The chapter; a test keeps its examples true.
-const CHAPTER: &str = include_str!("../../../docs/book/src/anomalies.md");
+use crate::Named;
 
-/// A section of the chapter.
+/// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its heading: the common name, and after a colon Elle's, where they differ.
-    pub title: &'static str,
+    /// The name of its file, without its end.
+    pub slug: &'static str,
     /// Its text in Markdown, with the heading.
     pub text: &'static str,
 }
 
-/// All sections, in the order of the chapter.
-pub fn pages() -> Vec<Page> {
-    let starts: Vec<usize> = CHAPTER.match_indices("\n## ").map(|(at, _)| at + 1).collect();
-    let ends = starts.iter().skip(1).copied().chain([CHAPTER.len()]);
-    let page = |(start, end): (usize, usize)| {
-        let text = CHAPTER[start..end].trim_end();
-        let title = text.lines().next().unwrap_or_default().trim_start_matches("## ");
-        Page { title, text }
+macro_rules! pages {
+    ($($slug:literal,)*) => {
+        &[$(Page { slug: $slug, text: include_str!(concat!("../../../docs/book/src/anomalies/", $slug, ".md")) },)*]
     };
-    starts.iter().copied().zip(ends).map(page).collect()
 }
 
-/// The sections about an anomaly, by any of its names: `G-single`, `fractured read`, `lost-update`.
+/// All pages, in the order of the book; a test keeps their examples true.
+const PAGES: &[Page] = pages![
+    "dirty-write",
+    "aborted-read",
+    "intermediate-read",
+    "circular-information-flow",
+    "thin-air",
+    "internal",
+    "future-read",
+    "lost-update",
+    "lost-append",
+    "write-skew",
+    "write-skew-by-predicate",
+    "fractured-read",
+    "fractured-read-across-two-transactions",
+    "long-fork",
+    "non-repeatable-read",
+    "phantom",
+    "read-of-a-deleted-row",
+    "a-predicate-write-that-missed-a-row",
+    "causality-violation",
+    "stale-read-in-real-time",
+    "stale-read-in-a-session",
+    "duplicate-elements",
+    "incompatible-order",
+    "a-cycle-of-three",
+    "an-order-that-had-to-be-inferred",
+    "a-transaction-of-unknown-outcome",
+];
+
+impl Page {
+    /// Its heading: the common name, and after a colon Elle's, where they differ.
+    pub fn title(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
+    }
+
+    /// The name by which it is asked for.
+    pub fn name(&self) -> &'static str {
+        self.title().split(':').next().unwrap_or_default()
+    }
+
+    /// Its file in the sources of the book.
+    pub fn path(&self) -> String {
+        format!("anomalies/{}.md", self.slug)
+    }
+
+    /// The level and the history of its example.
+    pub fn example(&self) -> Option<(&'static str, &'static str)> {
+        let (_, rest) = self.text.split_once("```history ")?;
+        let (level, rest) = rest.split_once('\n')?;
+        Some((level, rest.split_once("```")?.0))
+    }
+
+    /// Whether it is called that, in its heading or in its explanation.
+    fn is_called(&self, wanted: &str) -> bool {
+        let mut names = self.title().split([':', ',']).map(plain).chain([plain(self.title())]);
+        names.any(|name| name == wanted) || self.is_explained_as(wanted)
+    }
+
+    /// Whether its example is explained by that name.
+    fn is_explained_as(&self, wanted: &str) -> bool {
+        let said = self.text.lines().find_map(|line| line.split_once(": violated: "));
+        said.is_some_and(|(_, rest)| {
+            let names = rest.split(" (").take(2).map(|name| plain(name.trim_end_matches(')')));
+            names.into_iter().any(|name| name == wanted)
+        })
+    }
+}
+
+/// All pages, in the order of the book.
+pub fn pages() -> &'static [Page] {
+    PAGES
+}
+
+/// The pages about an anomaly, by any of its names: `G-single`, `fractured read`, `lost-update`.
 pub fn pages_about(name: &str) -> Vec<Page> {
     let wanted = plain(name);
-    let exact = |page: &Page| {
-        let names = page.title.split([':', ',']).map(plain);
-        names.chain([plain(page.title)]).any(|name| name == wanted) || is_name_of(page, &wanted)
-    };
-    let all = pages();
-    let found: Vec<Page> = all.iter().copied().filter(exact).collect();
-    if !found.is_empty() || wanted.is_empty() {
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let found: Vec<Page> = PAGES.iter().copied().filter(|page| page.is_called(&wanted)).collect();
+    if !found.is_empty() {
         return found;
     }
-    all.into_iter().filter(|page| plain(page.title).contains(&wanted)).collect()
+    PAGES.iter().copied().filter(|page| plain(page.title()).contains(&wanted)).collect()
 }
 
-/// Whether the example of a section is explained by that name.
-fn is_name_of(page: &Page, wanted: &str) -> bool {
-    let said = page.text.lines().find_map(|line| line.split_once(": violated: "));
-    said.is_some_and(|(_, rest)| {
-        let names = rest.split(" (").take(2).map(|name| plain(name.trim_end_matches(')')));
-        names.into_iter().any(|name| name == wanted)
-    })
+/// The page on an anomaly: by its common name and how it was found, else by Elle's name, with less and less of it.
+pub(crate) fn page_of(anomaly: &Named) -> Option<Page> {
+    let order = ["-process", "-realtime"].into_iter().find(|order| anomaly.name.ends_with(order));
+    let base = anomaly.name.trim_end_matches(order.unwrap_or_default());
+    let said = |page: &Page| page.is_explained_as(&plain(&anomaly.name));
+    let common = anomaly.common.map(plain);
+    let called = |page: &Page| common.as_ref().is_some_and(|common| page.is_called(common));
+    let named = |name: &str| {
+        let name = plain(name);
+        PAGES.iter().find(|page| page.is_called(&name))
+    };
+    let found = PAGES
+        .iter()
+        .find(|page| said(page) && called(page))
+        .or_else(|| PAGES.iter().find(|&page| called(page)));
+    found
+        .or_else(|| named(&anomaly.name))
+        .or_else(|| named(base))
+        .or_else(|| named(base.trim_end_matches("-item")))
+        .copied()
 }
 
 /// A name without the marks that people write or leave out.
@@ -55,22 +133,38 @@ fn plain(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{pages, pages_about};
+    use super::*;
 
     #[test]
-    fn every_section_is_found_by_its_names() {
-        let titles = |name: &str| pages_about(name).iter().map(|page| page.title).collect::<Vec<_>>();
-        assert!(pages().len() >= 20);
+    fn every_page_is_found_by_its_names() {
+        let titles = |name: &str| pages_about(name).iter().map(|page| page.title()).collect::<Vec<_>>();
+        assert!(pages().len() >= 25);
         for page in pages() {
-            assert!(titles(page.title).contains(&page.title), "{}", page.title);
-            assert!(page.text.starts_with("## ") && page.text.contains("```history"), "{}", page.title);
+            assert!(titles(page.title()).contains(&page.title()), "{}", page.title());
+            assert!(titles(page.name()).contains(&page.title()), "{}", page.title());
+            assert!(page.text.starts_with("# ") && page.example().is_some(), "{}", page.title());
         }
         assert_eq!(titles("G1a"), ["Aborted read: G1a"]);
         assert_eq!(titles("aborted-read"), ["Aborted read: G1a"]);
-        assert_eq!(titles("lost-update"), ["Lost update"]);
+        assert_eq!(titles("lost-update")[0], "Lost update");
         assert!(titles("G-single").contains(&"Fractured read: G-single"));
         assert!(titles("write skew").contains(&"Write skew: G2-item"));
         assert_eq!(titles("no such thing"), Vec::<&str>::new());
         assert_eq!(titles(""), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn every_anomaly_has_a_page() {
+        let slug =
+            |name: &str, common| page_of(&Named { name: name.to_owned(), common }).map(|page| page.slug);
+        assert_eq!(slug("lost-update", Some("lost update")), Some("lost-update"));
+        assert_eq!(slug("G-single-item", Some("read skew")), Some("causality-violation"));
+        assert_eq!(slug("G-single-item-process", Some("stale read")), Some("stale-read-in-a-session"));
+        assert_eq!(slug("G-single-item-realtime", Some("stale read")), Some("stale-read-in-real-time"));
+        assert_eq!(slug("G2", Some("write skew")), Some("write-skew-by-predicate"));
+        assert_eq!(slug("G2-item-realtime", None), Some("write-skew"));
+        assert_eq!(slug("G1c-process", Some("circular information flow")), Some("circular-information-flow"));
+        assert_eq!(slug("G-nonadjacent", Some("long fork")), Some("long-fork"));
+        assert_eq!(slug("dirty-update", None), None);
     }
 }

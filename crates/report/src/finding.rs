@@ -1,7 +1,7 @@
 //! The data form of an explanation: everything a rendering needs, and nothing of the history it came from.
 
-use crate::{Comparison, Violation, argue, phrase};
-use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Verdict};
+use crate::{Comparison, Part, Violation, argue, phrase};
+use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Reduced, Verdict};
 use history::{History, Id, Transaction, TxnId};
 use serde::Serialize;
 
@@ -36,6 +36,8 @@ pub struct Finding {
     pub by_timestamps: Option<Vec<Violation>>,
     /// What the results alone come to, if that was asked for.
     pub comparison: Option<Comparison>,
+    /// What its smallest violated part shows, if that was asked for.
+    pub part: Option<Part>,
     /// How large the history is.
     pub size: Size,
     /// What the answer cost.
@@ -176,6 +178,33 @@ impl Finding {
         Self { is_known: true, ..self }
     }
 
+    /// Told of the smallest violated part instead, where that has fewer transactions than the core that was found.
+    pub fn retold(self, whole: &History, reduced: &Reduced) -> Self {
+        if reduced.history.len() >= self.transactions.len() {
+            return self;
+        }
+        let Reduced { history, evidence, origins, .. } = reduced;
+        let mut transactions = members(history, evidence);
+        for member in &mut transactions {
+            let Some(origin) = origins.get(member.place).copied().flatten() else { continue };
+            let there = Member::new(whole, whole.transaction(origin));
+            // What it did is told as far as it matters, everything else as it was.
+            *member = Member { operations: std::mem::take(&mut member.operations), ..there };
+        }
+        Self {
+            anomaly: Some(Named::from(&evidence.anomaly)),
+            transactions,
+            explanation: argue::steps(history, &evidence.edges),
+            support: argue::steps(history, &evidence.support),
+            ..self
+        }
+    }
+
+    /// With what its smallest violated part shows.
+    pub fn with_part(self, part: Part) -> Self {
+        Self { part: Some(part), ..self }
+    }
+
     /// With what the history tested.
     pub fn with_coverage(self, coverage: Coverage) -> Self {
         Self { coverage: Some(coverage), ..self }
@@ -225,6 +254,7 @@ impl Finding {
             follows_from: None,
             by_timestamps: None,
             comparison: None,
+            part: None,
             size,
             cost,
         }

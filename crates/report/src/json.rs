@@ -1,6 +1,7 @@
 //! One JSON object a finding; the shape is a contract with other programs.
 
-use crate::{Comparison, Finding, Step, Violation};
+use crate::{Alternative, Comparison, Finding, Step, Violation};
+use checker::Mark;
 use serde::Serialize;
 
 /// The object, without a line break. Fields are in a fixed order; those that do not apply are left out.
@@ -24,6 +25,7 @@ pub fn json_line(finding: &Finding) -> String {
         by: finding.by_timestamps.as_ref().map(|_| "timestamps"),
         violations: finding.by_timestamps.as_deref().filter(|all| !all.is_empty()),
         comparison: finding.comparison.as_ref(),
+        part: finding.part.as_ref().map(Part::from),
         stats: Stats {
             transactions: finding.size.transactions,
             operations: finding.size.operations,
@@ -67,7 +69,37 @@ struct Object<'a> {
     violations: Option<&'a [Violation]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<&'a Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<Part<'a>>,
     stats: Stats,
+}
+
+/// The smallest violated part.
+#[derive(Serialize)]
+struct Part<'a> {
+    transactions: usize,
+    operations: usize,
+    minimal: bool,
+    notation: &'a str,
+    weakest_levels: Vec<&'static str>,
+    violated_levels: Vec<&'static str>,
+    accepted_levels: Vec<&'static str>,
+    allowed_instead: &'a [Alternative],
+}
+
+impl<'a> From<&'a crate::Part> for Part<'a> {
+    fn from(part: &'a crate::Part) -> Self {
+        Self {
+            transactions: part.transactions,
+            operations: part.operations,
+            minimal: part.is_minimal,
+            notation: &part.notation,
+            weakest_levels: part.weakest.iter().map(|level| level.name()).collect(),
+            violated_levels: part.levels(Mark::Violated),
+            accepted_levels: part.levels(Mark::Accepted),
+            allowed_instead: &part.instead,
+        }
+    }
 }
 
 #[derive(Serialize)]

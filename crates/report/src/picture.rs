@@ -70,9 +70,9 @@ pub(crate) fn shown_operations<'f>(
     member: &'f Member,
     all_up_to: usize,
 ) -> (Vec<(usize, &'f str)>, usize) {
+    let steps = every_step(finding);
     let mentioned = |index: usize| {
-        let steps = finding.explanation.iter().chain(&finding.support);
-        let mut places = steps.flat_map(|step| &step.places);
+        let mut places = steps.iter().flat_map(|step| &step.places);
         places.any(|place| place.transaction == member.name && place.operation == index)
     };
     let all = member.operations.len() <= all_up_to;
@@ -82,6 +82,17 @@ pub(crate) fn shown_operations<'f>(
         .collect();
     let more = member.operations.len() - shown.len();
     (shown, more)
+}
+
+/// The steps of an argument, those they rest on, and those that these follow from.
+pub(crate) fn every_step(finding: &Finding) -> Vec<&Step> {
+    let mut steps: Vec<&Step> = finding.explanation.iter().chain(&finding.support).collect();
+    let mut next = 0;
+    while let Some(step) = steps.get(next) {
+        steps.extend(&step.because);
+        next += 1;
+    }
+    steps
 }
 
 /// What is written on an edge: `rw x`, `so`, `rw x (predicate)`.

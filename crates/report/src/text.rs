@@ -1,10 +1,12 @@
 //! A finding as text for a terminal.
 
+use crate::book::page_of;
 use crate::picture::{label, shown_operations};
-use crate::{Finding, Member, Step, Surveyed, Violation};
+use crate::shorten;
+use crate::{Alternative, Finding, Member, Part, Step, Surveyed, Violation};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
-use checker::{Coverage, Mark};
+use checker::{Coverage, Level, Mark};
 use std::fmt::Write;
 
 /// Transactions with more operations than this show only those the argument is about.
@@ -67,6 +69,7 @@ fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::
     }
     writeln!(out, " {}", size(finding, palette))?;
     if finding.anomaly.is_some() {
+        write_claim(out, finding, palette)?;
         write_argument(out, finding, palette)?;
     }
     if let Some(violations) = finding.by_timestamps.as_ref().filter(|_| finding.reason.is_none()) {
@@ -87,6 +90,9 @@ fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::
             "  found: {}",
             if kinds.is_empty() { "nothing more".to_owned() } else { kinds.join(", ") }
         )?;
+    }
+    if let Some(part) = &finding.part {
+        write_part(out, finding, part, palette)?;
     }
     if let Some(coverage) = &finding.coverage {
         let faint = palette.faint;
@@ -174,6 +180,79 @@ fn size(finding: &Finding, palette: Palette) -> String {
     )
 }
 
+/// What was claimed: the level in a sentence, where the whole story is told.
+fn write_claim(out: &mut String, finding: &Finding, palette: Palette) -> std::fmt::Result {
+    let level = finding.part.as_ref().and_then(|_| Level::parse(&finding.level).ok());
+    let faint = palette.faint;
+    level.map_or(Ok(()), |level| writeln!(out, "  {faint}claimed: {}{faint:#}", level.definition()))
+}
+
+/// What the smallest part shows: results that would have been allowed, levels that fall, the part itself.
+fn write_part(out: &mut String, finding: &Finding, part: &Part, palette: Palette) -> std::fmt::Result {
+    let faint = palette.faint;
+    if !part.instead.is_empty() {
+        let any = if part.instead.len() == 1 { "this" } else { "any one of these" };
+        writeln!(out, "  {any} would have been allowed:")?;
+        for other in &part.instead {
+            let Alternative { transaction, seen, .. } = other;
+            writeln!(out, "    {transaction} {} {faint}(instead of: {seen}){faint:#}", alternatives(other))?;
+        }
+    }
+    if !part.weakest.is_empty() {
+        let weakest: Vec<&str> = part.weakest.iter().map(|level| level.name()).collect();
+        let several = if weakest.len() == 1 { "weakest level" } else { "weakest levels" };
+        writeln!(out, "  {several} broken: {}", weakest.join(", "))?;
+        let with = if weakest.len() == 1 { "broken with it" } else { "broken with them" };
+        for (what, names) in [(with, part.also_broken()), ("still possible at", part.levels(Mark::Accepted))]
+        {
+            if !names.is_empty() {
+                writeln!(out, "  {what}: {}", names.join(", "))?;
+            }
+        }
+    }
+    let size =
+        format!("{}, {}", count(part.transactions, "transaction"), count(part.operations, "operation"));
+    let open = if part.is_minimal { "" } else { ", perhaps not the smallest: the time was up" };
+    let fits = |line: &str| line.chars().count() <= NOTATION_WIDTH_MAX;
+    if part.notation.lines().count() <= NOTATION_LINES_MAX && part.notation.lines().all(fits) {
+        writeln!(out, "  the smallest part that is violated by itself ({size}{open}):")?;
+        for line in part.notation.lines() {
+            writeln!(out, "    {line}")?;
+        }
+    } else {
+        writeln!(
+            out,
+            "  the smallest part that is violated by itself has {size}{open}; --save FILE.hist keeps it"
+        )?;
+    }
+    if let Some(page) = finding.anomaly.as_ref().and_then(page_of) {
+        writeln!(
+            out,
+            "  {faint}the book on it: docs/book/src/{}, or taipan explain --anomaly {:?}{faint:#}",
+            page.path(),
+            page.name()
+        )?;
+    }
+    Ok(())
+}
+
+/// Parts in the notation with more lines or longer ones are not printed.
+const NOTATION_LINES_MAX: usize = 16;
+const NOTATION_WIDTH_MAX: usize = 160;
+
+/// How many allowed results of a read are told.
+const ALLOWED_MAX: usize = 4;
+
+/// `read x = 1 or read x = 2`.
+pub(crate) fn alternatives(of: &Alternative) -> String {
+    let told: Vec<&str> = of.allowed.iter().take(ALLOWED_MAX).map(String::as_str).collect();
+    let more = match of.allowed.len().saturating_sub(ALLOWED_MAX) {
+        0 => String::new(),
+        more => format!(" or {more} more"),
+    };
+    told.join(" or ") + &more
+}
+
 fn write_argument(out: &mut String, finding: &Finding, palette: Palette) -> std::fmt::Result {
     match finding.transactions.as_slice() {
         [] => {}
@@ -215,14 +294,36 @@ fn write_member(
     if member.status != "committed" {
         write!(out, "({}) ", member.status)?;
     }
+    let faint = palette.faint;
+    if let Some(circumstances) = circumstances(member) {
+        write!(out, "{faint}[{circumstances}]{faint:#} ")?;
+    }
     let (shown, left_out) = shown_operations(finding, member, OPERATIONS_MAX);
     let shown: Vec<&str> = shown.into_iter().map(|(_, words)| words).collect();
     write!(out, "{}", shown.join(", "))?;
     if left_out > 0 {
-        let faint = palette.faint;
         write!(out, "{} {faint}(and {left_out} more){faint:#}", if shown.is_empty() { "" } else { "," })?;
     }
-    writeln!(out)
+    writeln!(out)?;
+    match &member.ctx {
+        Some(ctx) => writeln!(out, "    {:width$}  {faint}ctx {}{faint:#}", "", shorten::clip(ctx, None)),
+        None => Ok(()),
+    }
+}
+
+/// A transaction's session, where its name does not tell, and its clocks.
+fn circumstances(member: &Member) -> Option<String> {
+    let mut parts = Vec::new();
+    if member.name != format!("{}:{}", member.session, member.position) {
+        parts.push(format!("session {}", member.session));
+    }
+    if let Some((begin, end)) = member.client {
+        parts.push(format!("clock {begin}..{end}"));
+    }
+    if let Some((start, commit)) = &member.db {
+        parts.push(format!("database {start}..{commit}"));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn write_steps(out: &mut String, steps: &[Step], depth: usize, palette: Palette) -> std::fmt::Result {

@@ -13,7 +13,7 @@ use checker::{
 };
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
-use report::{Cost, Finding, Size};
+use report::{Cost, Finding, Part, Size};
 use std::cell::OnceCell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -371,8 +371,13 @@ impl<'f> Checking<'f> {
         Ok(Checked { finding, ..checked })
     }
 
-    /// The smallest sub-history of a violated one that is still violated; none if none is found in time.
-    pub(crate) fn reduce(&self, opened: &Opened, checked: &Checked) -> Result<Option<Reduced>, String> {
+    /// The smallest sub-history of a violated one that is still violated, and what it shows; none if none is found in
+    /// time.
+    pub(crate) fn look_closer(
+        &self,
+        opened: &Opened,
+        checked: &Checked,
+    ) -> Result<Option<(Reduced, Part)>, String> {
         let Verdict::Violated(evidence) = &checked.verdict else { return Ok(None) };
         let guard = self.limits.guard(Instant::now());
         let budget = match self.limits.time {
@@ -388,7 +393,20 @@ impl<'f> Checking<'f> {
             true => timestamped::judge(history, level, &options).0.verdict,
             false => checker::check(history, level, &options).verdict,
         };
-        guarded(&opened.name, || checker::reduce(&opened.history, level, &options, evidence, judge))
+        guarded(&opened.name, || {
+            let reduced = checker::reduce(&opened.history, level, &options, evidence, judge)?;
+            let part = Part::new(&reduced, &checker::look_closer(&reduced.history, &options, judge));
+            Some((reduced, part))
+        })
+    }
+
+    /// Adds what its smallest violated part shows to a violation.
+    pub(crate) fn with_part(&self, opened: &Opened, checked: Checked) -> Result<Checked, String> {
+        let finding = match self.look_closer(opened, &checked)? {
+            Some((reduced, part)) => checked.finding.retold(&opened.history, &reduced).with_part(part),
+            None => checked.finding,
+        };
+        Ok(Checked { finding, ..checked })
     }
 
     fn options(&self, budget: Budget) -> Options {

@@ -8,6 +8,9 @@ use report::{Finding, Overview, Remark};
 use std::io::Write;
 use std::path::PathBuf;
 
+/// How many violations of a page are looked at more closely.
+const PARTS_MAX: usize = 20;
+
 /// Takes findings in the order given and prints them.
 pub(crate) struct Sink {
     output: Output,
@@ -38,6 +41,12 @@ impl Sink {
         self.baseline.as_mut().is_some_and(|baseline| baseline.knows(finding))
     }
 
+    /// Whether what comes out shows the smallest violated parts: a page does, of the first few.
+    pub(crate) fn wants_parts(&self) -> bool {
+        let shown = self.told.findings.iter().filter(|finding| finding.part.is_some()).count();
+        (self.page.is_some() || self.output == Output::Html) && shown < PARTS_MAX
+    }
+
     /// A finding.
     pub(crate) fn finding(
         &mut self,
@@ -46,10 +55,12 @@ impl Sink {
         progress: &Progress,
     ) -> Result<(), Stop> {
         let palette = console.palette();
+        // What is printed does not depend on whether a page is written, too.
+        let printed = Finding { part: None, ..finding.clone() };
         progress.pause(|| {
             match self.output {
-                Output::Text => write!(console.out(), "{}", report::text(&finding, palette))?,
-                Output::Json => writeln!(console.out(), "{}", report::json_line(&finding))?,
+                Output::Text => write!(console.out(), "{}", report::text(&printed, palette))?,
+                Output::Json => writeln!(console.out(), "{}", report::json_line(&printed))?,
                 Output::Junit | Output::Sarif | Output::Markdown | Output::Html => {}
             }
             // Whoever reads along sees each answer when it is known.

@@ -1,13 +1,13 @@
 //! The edges of an argument, held against the history.
 //!
 //! The claim of a violation rests on its core alone; edges are there to be read. They are only compared with what can
-//! be seen at once: the transactions exist, sessions and clocks say what an edge says they say, and whoever is said to
-//! have written or read a key can have.
+//! be seen at once: the transactions exist, sessions and clocks say what an edge says they say, whoever is said to
+//! have written or read a key can have, and whoever is said to have seen a write returned its value.
 
 use super::refusal::Refusal;
 use super::{Names, Step};
 use crate::EdgeKind;
-use history::{History, KeyId, Operation, Transaction, TxnId};
+use history::{History, KeyId, Operation, Transaction, TxnId, ValueId, ValueRef};
 
 /// What is wrong with a step.
 pub(super) enum Wrong {
@@ -46,7 +46,7 @@ pub(super) fn examine(names: &Names<'_>, step: &Step<'_>, clock_skew: i64) -> Re
     let from_reads = || from.is_some_and(|from| reads(history, from, key));
     let holds = match kind {
         EdgeKind::Ww => from_writes() && writes(history, to, key),
-        EdgeKind::Wr => from_writes() && reads(history, to, key),
+        EdgeKind::Wr => from_writes() && from.is_none_or(|from| saw(history, from, to, key)),
         EdgeKind::Rw => from_reads() && writes(history, to, key),
         EdgeKind::So => from.is_some_and(|from| in_session_order(history, from, to)),
         EdgeKind::Rt => from.is_some_and(|from| in_real_time_order(history, from, to, clock_skew)),
@@ -84,6 +84,39 @@ fn reads(history: &History, txn: TxnId, key: Option<KeyId>) -> bool {
         Operation::Write { .. } | Operation::Delete { .. } => false,
         _ => true,
     })
+}
+
+/// Whether a transaction can have seen another one's write: a point read returned the value, or a list with the element.
+/// What operations on many keys saw is not taken apart here, and appends say nothing of what was there.
+fn saw(history: &History, writer: TxnId, reader: TxnId, key: Option<KeyId>) -> bool {
+    let wrote = |at: KeyId, seen: ValueId| {
+        history.transaction(writer).ops().any(|(_, operation)| match operation {
+            Operation::Write { key, value } => {
+                key == at && (value == seen || is_nothing(history, value, seen))
+            }
+            Operation::Delete { key } => key == at && is_nothing(history, ValueId::ABSENT, seen),
+            Operation::Append { key, value } => key == at && history.values_of(seen).contains(&value),
+            Operation::Update { .. } | Operation::DeleteWhere { .. } => true,
+            _ => false,
+        })
+    };
+    history.transaction(reader).ops().any(|(_, operation)| match operation {
+        Operation::Read { key: at, value, .. } => {
+            key.is_none_or(|key| key == at) && (!value.is_known() || wrote(at, value))
+        }
+        Operation::Append { key: at, .. } => key.is_none_or(|key| key == at),
+        Operation::Write { .. } | Operation::Delete { .. } => false,
+        _ => true,
+    })
+}
+
+/// Whether both mean that there is nothing: an absent key is an empty list.
+fn is_nothing(history: &History, one: ValueId, other: ValueId) -> bool {
+    let empty = |value: ValueId| {
+        value == ValueId::ABSENT
+            || value.is_known() && matches!(history.values().get(value), ValueRef::List([]))
+    };
+    empty(one) && empty(other)
 }
 
 fn in_session_order(history: &History, from: TxnId, to: TxnId) -> bool {

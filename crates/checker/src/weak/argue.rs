@@ -11,7 +11,7 @@
 //! *Cost*: cubic in the size of the core; nothing here is used to decide.
 
 use super::{Asked, Setting, Sight, Strict, marked};
-use crate::explain::{Argument, bad_source, is_write, of_contradiction};
+use crate::explain::{Argument, bad_source, is_write, of_contradiction, relevant};
 use crate::levels::{Level, Rule};
 use crate::observe::{INITIAL, NONE, Problem, Refusal, Standing, Txn, normal};
 use crate::verdict::{Edge, EdgeKind, Options, Reason};
@@ -53,7 +53,7 @@ pub(crate) fn argue_problem(
     if cycle.is_none() && asked.blind.contains(&true) {
         return from_nowhere(history);
     }
-    cycle.map(|edges| Argument { edges, support: facts.support })
+    cycle.map(|edges| Argument { support: relevant(&edges, facts.support), edges })
 }
 
 /// A value that nobody wrote.
@@ -383,7 +383,11 @@ impl<'a> Facts<'a> {
     /// That the source is overwritten by what was missed, where no single edge says so.
     fn show_behind(&mut self, writer: Txn, seen: Txn, key: u32, because: Vec<Edge>) {
         let is_plain = matches!(&because[..], [] | [Edge { kind: EdgeKind::Ww, .. }]);
-        if !is_plain {
+        if is_plain {
+            // An order that was inferred is told with what it follows from.
+            let inferred = |edge: &Edge| matches!(edge.reason, Reason::Otherwise { .. });
+            self.support.extend(because.into_iter().filter(inferred));
+        } else {
             let (from, to) = (Some(self.id(writer)), self.id(seen));
             let reason = Reason::Otherwise { because };
             self.support.push(Edge {

@@ -172,7 +172,10 @@ fn check_file(
                 if let Some(certificates) = &mut certificates {
                     certificates.write(&checking.certificate(&opened, &checked))?;
                 }
-                let mut finding = checked.finding;
+                let mut finding = match sink.wants_parts() {
+                    true => checking.with_part(&opened, checked).map_err(Stop::Error)?.finding,
+                    false => checked.finding,
+                };
                 if sink.knows(&finding) {
                     finding = finding.known();
                     exit = Exit::Accepted;

@@ -63,18 +63,24 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
                     progress.say(format_args!("{}: {level}", opened.name));
                     let checked = checking.check(&opened, level).map_err(Stop::Error)?;
                     exit = exit.and(checked.exit());
-                    if is_about_part || !targets.is_empty() {
-                        progress.say(format_args!("{}: {level}: smaller and smaller", opened.name));
-                        let reduced = checking.reduce(&opened, &checked).map_err(Stop::Error)?;
-                        parts.push(Part { reduced, whole: Size::of(&opened.history) });
-                    }
-                    told.findings.push(checked.finding);
+                    progress.say(format_args!("{}: {level}: smaller and smaller", opened.name));
+                    let closer = checking.look_closer(&opened, &checked).map_err(Stop::Error)?;
+                    let (reduced, shown) = closer.unzip();
+                    told.findings.push(match (&reduced, shown) {
+                        (Some(reduced), Some(part)) => {
+                            checked.finding.retold(&opened.history, reduced).with_part(part)
+                        }
+                        _ => checked.finding,
+                    });
+                    parts.push(Part { reduced, whole: Size::of(&opened.history) });
                 }
             }
         }
     }
-    for (part, finding) in parts.iter().zip(&told.findings) {
-        part.save(&targets, finding, console)?;
+    if is_about_part || !targets.is_empty() {
+        for (part, finding) in parts.iter().zip(&told.findings) {
+            part.save(&targets, finding, console)?;
+        }
     }
     match flags.output {
         ExplainOutput::Notation => print_parts(&parts, Format::Notation, console)?,
@@ -160,7 +166,7 @@ fn print_parts(parts: &[Part], format: Format, console: &mut Console) -> Result<
 fn page(name: &str, console: &mut Console) -> Outcome {
     let found = report::pages_about(name);
     if found.is_empty() {
-        let titles: Vec<&str> = report::pages().iter().map(|page| page.title).collect();
+        let titles: Vec<&str> = report::pages().iter().map(|page| page.title()).collect();
         return Err(Stop::Error(format!("the book has no page on {name:?}; it has: {}", titles.join("; "))));
     }
     for page in found {

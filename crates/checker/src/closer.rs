@@ -1,0 +1,36 @@
+//! A closer look at a violation: what falls with it, and what would have been allowed.
+//!
+//! *What*: takes the smallest violated part of a history ([`crate::reduce`]), asks it at every level ([`crate::survey`]),
+//! and asks what its reads could have returned instead ([`crate::instead`]). What the part violates the whole violates; the
+//! whole may violate more for other reasons.
+//!
+//! *Cost*: some hundred checks of a history of a few transactions.
+
+use crate::{Instead, Level, Mark, Options, Verdict, check, instead, survey};
+use history::History;
+use std::convert::Infallible;
+
+/// What a closer look shows.
+#[derive(Clone, Debug, Default)]
+pub struct Closer {
+    /// The weakest levels that the part violates; none of them follows from another.
+    pub weakest: Vec<Level>,
+    /// What every level comes to in the part.
+    pub marks: Vec<(Level, Mark)>,
+    /// Results that would have made the part possible at the level it was checked at.
+    pub instead: Vec<Instead>,
+}
+
+/// Looks closer at a tiny violated history. `judge` is what found it violated.
+pub fn look_closer(part: &History, options: &Options, judge: impl Fn(&History) -> Verdict) -> Closer {
+    let verdict = |level: Level| Ok::<_, Infallible>(check(part, level, options).verdict);
+    // Levels are compared by what results show; where transactions ask for their own there is nothing to compare.
+    let (weakest, marks) = match options.mixed {
+        true => (Vec::new(), Vec::new()),
+        false => {
+            let Ok(survey) = survey(part, verdict, |_, _| Ok(None), |verdict| verdict);
+            (survey.weakest.into_iter().map(|(level, _)| level).collect(), survey.marks)
+        }
+    };
+    Closer { weakest, marks, instead: instead(part, options, judge) }
+}

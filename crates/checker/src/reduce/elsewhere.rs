@@ -1,0 +1,56 @@
+//! A smaller violation somewhere else in the history.
+//!
+//! *What*: a core from which nothing can go may still be long: the search found that one first. Without one of its
+//! transactions the history is often violated still, for a shorter reason.
+//!
+//! *Steps*: one transaction of the core after the other is left out of the whole ([`crate::restrict`]), and what is left is
+//! judged anew, until a core is small enough or the budget ends.
+//!
+//! *Cost*: a check of the whole for each of them; so only where the whole is not large.
+
+use super::{Reduced, reduce_once};
+use crate::Level;
+use crate::restrict::restrict_for;
+use crate::rows;
+use crate::verdict::{Evidence, Options, Verdict};
+use history::{History, Id, TxnId};
+
+/// What is at most this small is small enough to look at.
+const TRANSACTIONS_WANTED: usize = 10;
+/// Larger histories are not checked again.
+const TRANSACTIONS_MAX: usize = 50_000;
+/// How many transactions are left out, one after the other.
+const ROUNDS_MAX: usize = 24;
+
+/// The smaller one of what was reached and what is found elsewhere.
+pub(super) fn smaller(
+    history: &History,
+    level: Level,
+    options: &Options,
+    evidence: &Evidence,
+    judge: &dyn Fn(&History) -> Verdict,
+    mut best: Reduced,
+) -> Reduced {
+    if history.len() > TRANSACTIONS_MAX
+        || rows::has_many(history)
+        || options.mixed
+        || !level.modules().is_empty()
+    {
+        return best;
+    }
+    for &without in evidence.transactions.iter().take(ROUNDS_MAX) {
+        if best.history.len() <= TRANSACTIONS_WANTED || options.budget.exhausted().is_some() {
+            break;
+        }
+        let keep: Vec<TxnId> =
+            history.transactions().map(|txn| txn.id()).filter(|&txn| txn != without).collect();
+        let part = restrict_for(history, &keep, level);
+        let Verdict::Violated(other) = judge(&part.history) else { continue };
+        let Some(found) = reduce_once(&part.history, level, options, &other, judge) else { continue };
+        if found.history.len() < best.history.len() {
+            let origins = found.origins.iter().map(|it| it.map(|txn| part.txns[txn.index()])).collect();
+            best = Reduced { origins, ..found };
+        }
+    }
+    best
+}

@@ -1,0 +1,82 @@
+//! The smallest violated part of a history, in words: how small it is, what falls with it, what would have been allowed.
+
+use crate::phrase;
+use checker::{Closer, Level, Mark, Reduced};
+use history::formats::notation;
+use history::{History, OpId};
+use serde::Serialize;
+
+/// What is told of the smallest violated part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// How many transactions it has.
+    pub transactions: usize,
+    /// How many operations.
+    pub operations: usize,
+    /// Whether nothing more can go; else the time was up.
+    pub is_minimal: bool,
+    /// It in the one-line notation.
+    pub notation: String,
+    /// The weakest levels it violates.
+    pub weakest: Vec<Level>,
+    /// What every level comes to in it.
+    pub marks: Vec<(Level, Mark)>,
+    /// What reads could have returned instead.
+    pub instead: Vec<Alternative>,
+}
+
+/// A read and what it could have returned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Alternative {
+    /// The transaction's name.
+    pub transaction: String,
+    /// What it did, and what came back.
+    pub seen: String,
+    /// The same with results that would have been allowed.
+    pub allowed: Vec<String>,
+}
+
+impl Part {
+    /// Puts a closer look at what is left into words.
+    pub fn new(reduced: &Reduced, closer: &Closer) -> Self {
+        let history = &reduced.history;
+        let mut instead: Vec<(OpId, Alternative)> = Vec::new();
+        for other in &closer.instead {
+            let allowed = phrase::operation(&other.changed, other.changed.operation(other.op));
+            match instead.iter_mut().find(|(op, _)| *op == other.op) {
+                Some((_, known)) => known.allowed.push(allowed),
+                None => instead.push((other.op, Alternative::new(history, other.op, allowed))),
+            }
+        }
+        Self {
+            transactions: history.len(),
+            operations: history.op_count(),
+            is_minimal: reduced.is_minimal,
+            notation: notation::to_string(history),
+            weakest: closer.weakest.clone(),
+            marks: closer.marks.clone(),
+            instead: instead.into_iter().map(|(_, it)| it).collect(),
+        }
+    }
+
+    /// The names of levels with a mark, in the order of the table.
+    pub(crate) fn levels(&self, mark: Mark) -> Vec<&'static str> {
+        self.marks.iter().filter(|(_, it)| *it == mark).map(|(level, _)| level.name()).collect()
+    }
+
+    /// Levels that fall with the weakest.
+    pub(crate) fn also_broken(&self) -> Vec<&'static str> {
+        let weakest: Vec<&str> = self.weakest.iter().map(|level| level.name()).collect();
+        self.levels(Mark::Violated).into_iter().filter(|name| !weakest.contains(name)).collect()
+    }
+}
+
+impl Alternative {
+    fn new(history: &History, op: OpId, allowed: String) -> Self {
+        Self {
+            transaction: history.transaction(history.owner(op)).name().to_string(),
+            seen: phrase::operation(history, history.operation(op)),
+            allowed: vec![allowed],
+        }
+    }
+}
