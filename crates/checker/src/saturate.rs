@@ -56,6 +56,9 @@ pub(crate) fn saturate(problem: &mut Problem, known: &mut Known, position: &[u32
         is_impossible: false,
     };
     rules.apply();
+    // Whoever reads many keys of one writer says the same of it many times.
+    rules.known.derived[before..].sort_unstable();
+    rules.known.derived.dedup();
     let (ruled_out, all) = (rules.ruled_out, rules.ruled_out + rules.left);
     if rules.is_impossible {
         return Round::Impossible;
@@ -97,10 +100,13 @@ impl Chains {
     }
 }
 
-/// For each transaction and chain, how many of the chain's transactions certainly come before.
+/// For each transaction and chain, how many of the chain's transactions certainly come before, and from which on they
+/// certainly come after.
 struct Clocks<'a> {
     chains: &'a Chains,
     ticks: Vec<u32>,
+    /// Where only what comes before counts there are none.
+    ahead: Vec<u32>,
 }
 
 impl<'a> Clocks<'a> {
@@ -109,35 +115,57 @@ impl<'a> Clocks<'a> {
             (0..problem.len() as Txn).filter(|&txn| chains.of[txn as usize].0 != NONE).collect();
         order.sort_unstable_by_key(|&txn| position[known.nodes.begin(txn) as usize]);
         let (start, derived) = incoming(problem.len(), &known.derived);
-        let mut ticks = vec![0u32; problem.len() * chains.count];
+        // Whoever certainly comes right before a transaction, some more than once.
+        let preceding = |txn: Txn| {
+            let session = Some(problem.previous[txn as usize]);
+            let sources = problem.reads_of(txn).iter().filter(|read| read.is_known() && read.source < INITIAL);
+            let writers = sources.map(|read| problem.versions[read.source as usize].txn);
+            let derived = &derived[start[txn as usize] as usize..start[txn as usize + 1] as usize];
+            let all = session.into_iter().chain(writers).chain(derived.iter().copied());
+            all.filter(|&other| other != NONE && chains.of[other as usize].0 != NONE)
+        };
+        let mut clocks = Self { chains, ticks: vec![0; problem.len() * chains.count], ahead: Vec::new() };
         let mut row = vec![0u32; chains.count];
-        for txn in order {
+        for &txn in &order {
             row.fill(0);
-            let mut after = |other: Txn| {
+            preceding(txn).for_each(|other| {
                 let (chain, place) = chains.of[other as usize];
-                if chain == NONE || row[chain as usize] > place {
-                    return;
+                if row[chain as usize] <= place {
+                    let theirs = clocks.before(other).iter();
+                    row.iter_mut().zip(theirs).for_each(|(mine, &their)| *mine = (*mine).max(their));
+                    row[chain as usize] = place + 1;
                 }
-                let theirs = &ticks[other as usize * chains.count..][..chains.count];
-                for (mine, &their) in row.iter_mut().zip(theirs) {
-                    *mine = (*mine).max(their);
-                }
-                row[chain as usize] = place + 1;
-            };
-            if problem.previous[txn as usize] != NONE {
-                after(problem.previous[txn as usize]);
-            }
-            for read in problem.reads_of(txn) {
-                if read.is_known() && read.source < INITIAL {
-                    after(problem.versions[read.source as usize].txn);
-                }
-            }
-            for &other in &derived[start[txn as usize] as usize..start[txn as usize + 1] as usize] {
-                after(other);
-            }
-            ticks[txn as usize * chains.count..][..chains.count].copy_from_slice(&row);
+            });
+            clocks.ticks[txn as usize * chains.count..][..chains.count].copy_from_slice(&row);
         }
-        Self { chains, ticks }
+        if known.nodes.points == 2 {
+            return clocks;
+        }
+        clocks.ahead = vec![NONE; problem.len() * chains.count];
+        for &txn in order.iter().rev() {
+            row.copy_from_slice(clocks.after(txn));
+            let (chain, place) = chains.of[txn as usize];
+            row[chain as usize] = place;
+            preceding(txn).for_each(|other| {
+                let theirs = &mut clocks.ahead[other as usize * chains.count..][..chains.count];
+                if theirs[chain as usize] > place {
+                    theirs.iter_mut().zip(&row).for_each(|(their, &mine)| *their = (*their).min(mine));
+                }
+            });
+        }
+        clocks
+    }
+
+    /// How many of each chain certainly come before a transaction.
+    #[inline]
+    fn before(&self, txn: Txn) -> &[u32] {
+        &self.ticks[txn as usize * self.chains.count..][..self.chains.count]
+    }
+
+    /// From which place on each chain certainly comes after a transaction.
+    #[inline]
+    fn after(&self, txn: Txn) -> &[u32] {
+        &self.ahead[txn as usize * self.chains.count..][..self.chains.count]
     }
 
     /// Whether one transaction certainly comes before another.
@@ -168,15 +196,45 @@ fn incoming(len: usize, edges: &[(Txn, Txn)]) -> (Vec<u32>, Vec<Txn>) {
 
 /// The certain writers of each key, by chain and place.
 struct Writers {
+    /// For each key its first stretch, and one more.
     start: Vec<u32>,
+    /// The stretches: a chain, and its first writer. One more says where the last one ends.
+    stretches: Vec<(u32, u32)>,
     txns: Vec<Txn>,
-    chain_of: Vec<u32>,
+    /// Beside each writer its place in its chain.
+    places: Vec<u32>,
+}
+
+/// The writers of a key in one chain, in session order.
+struct Stretch<'a> {
+    chain: usize,
+    txns: &'a [Txn],
+    places: &'a [u32],
+}
+
+impl Stretch<'_> {
+    /// The last writer before a place of the chain.
+    #[inline]
+    fn last_before(&self, place: u32) -> Option<Txn> {
+        self.places.partition_point(|&other| other < place).checked_sub(1).map(|last| self.txns[last])
+    }
+
+    /// The first writer from a place of the chain on that is not this one.
+    #[inline]
+    fn first_from(&self, place: u32, but: Txn) -> Option<Txn> {
+        let first = self.places.partition_point(|&other| other < place);
+        self.txns[first..].iter().copied().find(|&writer| writer != but)
+    }
 }
 
 impl Writers {
     fn new(problem: &Problem, chains: &Chains) -> Self {
-        let mut start = vec![0];
-        let mut txns = Vec::with_capacity(problem.versions.len());
+        let mut made = Self {
+            start: vec![0],
+            stretches: Vec::new(),
+            txns: Vec::with_capacity(problem.versions.len()),
+            places: Vec::with_capacity(problem.versions.len()),
+        };
         let mut group = Vec::new();
         for key in 0..problem.keys() as u32 {
             let versions = problem.versions_of_key(key).iter();
@@ -185,23 +243,28 @@ impl Writers {
                 writers.map(|txn| (chains.of[txn as usize], txn)).filter(|((chain, _), _)| *chain != NONE),
             );
             group.sort_unstable();
-            txns.extend(group.drain(..).map(|(_, txn)| txn));
-            start.push(txns.len() as u32);
+            let mut latest = NONE;
+            for ((chain, place), txn) in group.drain(..) {
+                if chain != latest {
+                    made.stretches.push((chain, made.txns.len() as u32));
+                    latest = chain;
+                }
+                made.txns.push(txn);
+                made.places.push(place);
+            }
+            made.start.push(made.stretches.len() as u32);
         }
-        let chain_of = txns.iter().map(|&txn: &Txn| chains.of[txn as usize].0).collect();
-        Self { start, txns, chain_of }
+        made.stretches.push((NONE, made.txns.len() as u32));
+        made
     }
 
-    /// The writers of a key, one slice a chain, each in session order.
-    fn of(&self, key: u32) -> impl Iterator<Item = &[Txn]> {
-        let range = self.start[key as usize] as usize..self.start[key as usize + 1] as usize;
-        let (mut txns, mut chain_of) = (&self.txns[range.clone()], &self.chain_of[range]);
-        std::iter::from_fn(move || {
-            let &chain = chain_of.first()?;
-            let len = chain_of.partition_point(|&other| other == chain);
-            let (piece, rest) = txns.split_at(len);
-            (txns, chain_of) = (rest, &chain_of[len..]);
-            Some(piece)
+    /// The writers of a key, chain by chain.
+    fn of(&self, key: u32) -> impl Iterator<Item = Stretch<'_>> {
+        let (first, end) = (self.start[key as usize] as usize, self.start[key as usize + 1] as usize);
+        self.stretches[first..=end].windows(2).map(|pair| {
+            let range = pair[0].1 as usize..pair[1].1 as usize;
+            let chain = pair[0].0 as usize;
+            Stretch { chain, txns: &self.txns[range.clone()], places: &self.places[range] }
         })
     }
 }
@@ -227,10 +290,10 @@ impl Rules<'_> {
                 continue;
             }
             latest.clear();
-            latest.extend(self.writers.of(read.key).filter_map(|piece| {
-                let seen = piece.partition_point(|&writer| self.clocks.is_before(writer, read.txn));
-                seen.checked_sub(1).map(|last| piece[last])
-            }));
+            let before = self.clocks.before(read.txn);
+            for stretch in self.writers.of(read.key) {
+                latest.extend(stretch.last_before(before[stretch.chain]));
+            }
             if read.is_known() {
                 self.settle_known(&read, &latest);
             } else {
@@ -253,13 +316,13 @@ impl Rules<'_> {
             if self.known.nodes.points == 2 || self.problem.standing[source as usize] != Standing::In {
                 return;
             }
-            for piece in self.writers.of(read.key) {
-                let first = piece.partition_point(|&writer| !self.clocks.is_before(source, writer));
-                self.misses(reader, piece[first..].iter().copied().find(|&writer| writer != reader));
+            let after = self.clocks.after(source);
+            for stretch in self.writers.of(read.key) {
+                self.misses(reader, stretch.first_from(after[stretch.chain], reader));
             }
         } else if self.known.nodes.points == 1 {
-            for piece in self.writers.of(read.key) {
-                self.misses(reader, piece.iter().copied().find(|&writer| writer != reader));
+            for stretch in self.writers.of(read.key) {
+                self.misses(reader, stretch.first_from(0, reader));
             }
         }
     }
