@@ -10,7 +10,7 @@
 
 use crate::constrain::Nodes;
 use crate::observe::{NONE, Problem, Txn};
-use solver::Solver;
+use solver::{Node, Solver};
 use std::ops::Range;
 
 /// A point on a key's lane: where a read happens, where a version becomes visible, and at snapshot
@@ -53,6 +53,13 @@ impl Access {
     }
 }
 
+/// An access with its node, so that where it stands is one look-up.
+#[derive(Clone, Copy, Debug)]
+struct Stand {
+    access: Access,
+    node: Node,
+}
+
 /// A range of places; empty if it ends before it starts.
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -84,7 +91,7 @@ pub(crate) struct Lanes<'a> {
     /// Reads of each key.
     reads_start: Vec<u32>,
     reads_of_key: Vec<u32>,
-    lanes: Vec<Vec<Access>>,
+    lanes: Vec<Vec<Stand>>,
     unsorted: Vec<Window>,
     unchecked: Vec<Window>,
     /// Where reads and versions stand in their lane.
@@ -92,7 +99,13 @@ pub(crate) struct Lanes<'a> {
     version_place: Vec<u32>,
     opening_place: Vec<u32>,
     /// Scratch for sorting.
-    sorting: Vec<(u64, Access)>,
+    sorting: Vec<(u64, Stand)>,
+}
+
+/// Where an access stands: a transaction reads a key before it writes it.
+#[inline]
+fn rank(order: &Solver, stand: Stand) -> u64 {
+    u64::from(order.position(stand.node)) << 1 | u64::from(stand.access.as_version().is_some())
 }
 
 impl<'a> Lanes<'a> {
@@ -110,19 +123,6 @@ impl<'a> Lanes<'a> {
             version_place: vec![NONE; problem.versions.len()],
             opening_place: vec![NONE; if nodes.points == 2 { problem.versions.len() } else { 0 }],
             sorting: Vec::new(),
-        }
-    }
-
-    /// Where an access stands: a transaction reads a key before it writes it.
-    #[inline]
-    fn rank(&self, order: &Solver, access: Access) -> u64 {
-        let version = |id: u32| self.problem.versions[id as usize].txn;
-        match access.kind() {
-            AccessKind::Version(id) => u64::from(order.position(self.nodes.commit(version(id)))) << 1 | 1,
-            AccessKind::Opening(id) => u64::from(order.position(self.nodes.begin(version(id)))) << 1,
-            AccessKind::Read(id) => {
-                u64::from(order.position(self.nodes.begin(self.problem.reads[id as usize].txn))) << 1
-            }
         }
     }
 
@@ -148,12 +148,12 @@ impl<'a> Lanes<'a> {
 
     fn is_displaced(&mut self, order: &Solver, key: u32, place: u32) -> bool {
         let lane = &self.lanes[key as usize];
-        let Some(&access) = lane.get(place as usize) else { return true };
-        let here = self.rank(order, access);
+        let Some(&stand) = lane.get(place as usize) else { return true };
+        let here = rank(order, stand);
         let before = place.checked_sub(1).map(|before| lane[before as usize]);
         let after = lane.get(place as usize + 1);
-        let displaced = before.is_some_and(|before| self.rank(order, before) > here)
-            || after.is_some_and(|&after| self.rank(order, after) < here);
+        let displaced = before.is_some_and(|before| rank(order, before) > here)
+            || after.is_some_and(|&after| rank(order, after) < here);
         if displaced {
             let end = (place + 2).min(lane.len() as u32);
             self.unsorted[key as usize].cover(place.saturating_sub(1), end);
@@ -181,17 +181,17 @@ impl<'a> Lanes<'a> {
         self.rank_range(key, order, range.clone());
         let lane = &self.lanes[key as usize];
         let (first, last) = (self.sorting[0].0, self.sorting[self.sorting.len() - 1].0);
-        let start = lane[..range.start].partition_point(|&access| self.rank(order, access) <= first);
-        let rest = lane[range.end..].partition_point(|&access| self.rank(order, access) < last);
+        let start = lane[..range.start].partition_point(|&stand| rank(order, stand) <= first);
+        let rest = lane[range.end..].partition_point(|&stand| rank(order, stand) < last);
         if start < range.start || rest > 0 {
             range = start..range.end + rest;
             self.rank_range(key, order, range.clone());
         }
         self.unchecked[key as usize].cover(range.start as u32, range.end as u32);
         let lane = &mut self.lanes[key as usize];
-        for (place, &(_, access)) in range.zip(&self.sorting) {
-            lane[place] = access;
-            match access.kind() {
+        for (place, &(_, stand)) in range.zip(&self.sorting) {
+            lane[place] = stand;
+            match stand.access.kind() {
                 AccessKind::Version(id) => self.version_place[id as usize] = place as u32,
                 AccessKind::Read(id) => self.read_place[id as usize] = place as u32,
                 AccessKind::Opening(id) => self.opening_place[id as usize] = place as u32,
@@ -203,8 +203,8 @@ impl<'a> Lanes<'a> {
     fn rank_range(&mut self, key: u32, order: &Solver, range: Range<usize>) {
         let mut sorting = std::mem::take(&mut self.sorting);
         sorting.clear();
-        let accesses = self.lanes[key as usize][range].iter();
-        sorting.extend(accesses.map(|&access| (self.rank(order, access), access)));
+        let stands = self.lanes[key as usize][range].iter();
+        sorting.extend(stands.map(|&stand| (rank(order, stand), stand)));
         sorting.sort_by_key(|&(rank, _)| rank);
         self.sorting = sorting;
     }
@@ -214,21 +214,32 @@ impl<'a> Lanes<'a> {
         let mut lane = std::mem::take(&mut self.lanes[key as usize]);
         let versions = self.problem.versions_of_key(key).iter().map(|&(_, version)| version);
         for version in versions.filter(|&version| counts(AccessKind::Version(version))) {
-            lane.push(Access::version(version));
+            let txn = self.problem.versions[version as usize].txn;
+            lane.push(Stand { access: Access::version(version), node: self.nodes.commit(txn) });
             if self.nodes.points == 2 {
-                lane.push(Access::opening(version));
+                lane.push(Stand { access: Access::opening(version), node: self.nodes.begin(txn) });
             }
         }
         let ids = self.reads_start[key as usize] as usize..self.reads_start[key as usize + 1] as usize;
         let reads = self.reads_of_key[ids].iter().copied();
         let reads = reads.filter(|&id| counts(AccessKind::Read(id)));
-        lane.extend(reads.map(Access::read));
+        lane.extend(reads.map(|id| Stand {
+            access: Access::read(id),
+            node: self.nodes.begin(self.problem.reads[id as usize].txn),
+        }));
         self.unsorted[key as usize] = Window { start: 0, end: lane.len() as u32 };
         self.lanes[key as usize] = lane;
     }
 
     /// The lane of a key that is lined up.
-    pub(crate) fn lane(&self, key: u32) -> &[Access] {
+    pub(crate) fn lane(
+        &self,
+        key: u32,
+    ) -> impl DoubleEndedIterator<Item = Access> + ExactSizeIterator + Clone {
+        self.lined_up(key).iter().map(|stand| stand.access)
+    }
+
+    fn lined_up(&self, key: u32) -> &[Stand] {
         debug_assert!(self.unsorted[key as usize].is_empty(), "the lane is lined up first");
         &self.lanes[key as usize]
     }
@@ -241,20 +252,25 @@ impl<'a> Lanes<'a> {
 
     /// The version that is visible at a place in the order.
     pub(crate) fn visible_at(&self, key: u32, order: &Solver, position: u32) -> Option<u32> {
-        let lane = self.lane(key);
-        let before = lane.partition_point(|&access| self.rank(order, access) < u64::from(position) << 1);
-        lane[..before].iter().rev().find_map(|access| access.as_version())
+        let lane = self.lined_up(key);
+        let before = lane.partition_point(|&stand| rank(order, stand) < u64::from(position) << 1);
+        lane[..before].iter().rev().find_map(|stand| stand.access.as_version())
+    }
+
+    /// The version that a read finds.
+    pub(crate) fn visible_to(&self, id: u32) -> Option<u32> {
+        self.before_read(id).iter().rev().find_map(|stand| stand.access.as_version())
+    }
+
+    /// The first version between one of its key, or the beginning, and a read.
+    pub(crate) fn first_between(&self, version: Option<u32>, id: u32) -> Option<u32> {
+        let from = version.map_or(0, |version| self.version_place[version as usize] as usize + 1);
+        self.before_read(id)[from..].iter().find_map(|stand| stand.access.as_version())
     }
 
     /// The part of the lane before a read.
-    pub(crate) fn before_read(&self, id: u32) -> &[Access] {
-        &self.lane(self.problem.reads[id as usize].key)[..self.read_place[id as usize] as usize]
-    }
-
-    /// The part of the lane between a version of its key, or the beginning, and a read.
-    pub(crate) fn between(&self, version: Option<u32>, id: u32) -> &[Access] {
-        let from = version.map_or(0, |version| self.version_place[version as usize] as usize + 1);
-        &self.before_read(id)[from..]
+    fn before_read(&self, id: u32) -> &[Stand] {
+        &self.lined_up(self.problem.reads[id as usize].key)[..self.read_place[id as usize] as usize]
     }
 }
 

@@ -17,13 +17,13 @@ use crate::modules;
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
 use crate::parts;
-use crate::refine::{self, Refined};
+use crate::refine::{Asked, Refined};
 use crate::resolve;
 use crate::rows;
 use crate::saturate::{self, Round};
 use crate::schedule::{self, Scheduled};
 use crate::settle::settle;
-use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
+use crate::verdict::{Event, Options, Outcome, Ryow, Stats, Undecided, Verdict, Witness};
 use crate::weak;
 use history::{History, TxnId};
 use solver::Counters;
@@ -278,12 +278,12 @@ pub(crate) fn explain(
         stats.record("saturate_ms", milliseconds(started));
         if let Some((problem, known)) = saturated
             && let decided @ (Decision::Possible(_) | Decision::Open(_)) =
-                search(history, &problem, &known, options, stats)
+                search(history, Cow::Owned(problem), &known, options, stats)
         {
             return decided;
         }
     }
-    search(history, problem, &known, options, stats)
+    search(history, Cow::Borrowed(problem), &known, options, stats)
 }
 
 /// The first order, if it explains everything: then nothing has to be ruled out.
@@ -317,46 +317,52 @@ fn saturated(history: &History, problem: &Problem, known: &Known) -> Option<(Pro
 /// Schedules, then refines.
 fn search(
     history: &History,
-    problem: &Problem,
+    mut problem: Cow<'_, Problem>,
     known: &Known,
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
     // 5. A first order.
     let started = Instant::now();
-    let scheduled = schedule::schedule(history, problem, known);
+    let scheduled = schedule::schedule(history, &problem, known);
     stats.record("schedule_ms", milliseconds(started));
     let (mut position, mut suspects, readers) = match scheduled {
         Scheduled::Order { position, suspects, readers } => (position, suspects, readers),
         Scheduled::Stuck(stuck) => {
-            let cycle = core::known_cycle(problem, known, &stuck);
+            let cycle = core::known_cycle(&problem, known, &stuck);
             return Decision::Impossible(cycle.into_iter().map(|txn| problem.txns[txn as usize]).collect());
         }
     };
     stats.record("suspects", suspects.len() as f64);
-    let mut problem = Cow::Borrowed(problem);
     let mut effective = Vec::new();
+    let mut asked = None;
     loop {
         // 6. Replay, blame, refine.
         if !suspects.is_empty() {
             let started = Instant::now();
-            let (refined, counters) =
-                refine::refine(&problem, known, &position, &suspects, &readers, &options.budget);
-            record(stats, started, &counters);
+            let asked =
+                asked.get_or_insert_with(|| Asked::nothing(&problem, known, &position, &options.budget));
+            let refined = asked.refine(&problem, known, &readers, &suspects, &options.budget);
+            stats.add("refine_ms", milliseconds(started));
             match refined {
                 Refined::Explained { position: found, effective: those } => {
                     (position, effective) = (found, those);
                 }
                 Refined::Impossible(core) => {
+                    record(stats, &asked.counters());
                     let core = core.into_iter().map(|txn| problem.txns[txn as usize]);
                     return Decision::Impossible(core.collect());
                 }
-                Refined::GaveUp(why) => return Decision::Open(why),
+                Refined::GaveUp(why) => {
+                    record(stats, &asked.counters());
+                    return Decision::Open(why);
+                }
             }
         }
         // 7. What predicates say, where the order does not keep to it.
-        match demanded(history, &mut problem, known, (&position, &effective), options, stats) {
+        match demanded(history, &mut problem, known, (&position, &effective), &mut asked, stats) {
             Ok(more) if more.is_empty() => {
+                asked.iter().for_each(|asked| record(stats, &asked.counters()));
                 return Decision::Possible(witness(&problem, known, &position, &effective));
             }
             Ok(more) => suspects = more,
@@ -365,8 +371,7 @@ fn search(
     }
 }
 
-fn record(stats: &mut Stats, started: Instant, counters: &Counters) {
-    stats.add("refine_ms", milliseconds(started));
+fn record(stats: &mut Stats, counters: &Counters) {
     stats.add("questions", counters.variables as f64);
     stats.add("decisions", counters.decisions as f64);
     stats.add("conflicts", counters.conflicts as f64);
@@ -380,7 +385,7 @@ fn demanded(
     problem: &mut Cow<'_, Problem>,
     known: &Known,
     (position, effective): (&[u32], &[Txn]),
-    options: &Options,
+    asked: &mut Option<Asked>,
     stats: &mut Stats,
 ) -> Result<Vec<u32>, Txn> {
     if !problem.is_on_demand {
@@ -395,15 +400,18 @@ fn demanded(
         return Ok(Vec::new());
     }
     let mut suspects: Vec<u32> = missing.iter().map(|&(_, key)| key.0).collect();
-    // Whether these took effect is an open question again.
-    for &txn in effective {
-        suspects.extend(problem.versions_of(txn).iter().map(|version| version.key));
-        suspects.extend(problem.reads_of(txn).iter().map(|read| read.key));
-    }
     suspects.sort_unstable();
     suspects.dedup();
-    let contents = Contents::of(history, options.ryow);
+    // Claims wait only where transactions see their own writes.
+    let contents = Contents::of(history, Ryow::Must);
+    let before = problem.first_read.clone();
     resolve::add_claims(problem.to_mut(), history, &contents, &missing)?;
+    if let Some(asked) = asked {
+        asked.renumber(|id| {
+            let txn = before.partition_point(|&first| first <= id) - 1;
+            problem.first_read[txn] + (id - before[txn])
+        });
+    }
     Ok(suspects)
 }
 

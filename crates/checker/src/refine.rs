@@ -28,7 +28,7 @@
 //! *Source*: algorithms.md §3; the questions are boomslang.txt §A.4's superpositions.
 
 use crate::constrain::Known;
-use crate::lanes::{AccessKind, Lanes};
+use crate::lanes::{Access, AccessKind, Lanes};
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::schedule::Readers;
 use crate::verdict::{Budget, Undecided};
@@ -53,28 +53,9 @@ enum Blame {
     Overlap(u32, u32),
 }
 
-/// Refines an order until it explains everything.
-pub(crate) fn refine(
-    problem: &Problem,
-    known: &Known,
-    position: &[u32],
-    suspects: &[u32],
-    readers: &Readers,
-    budget: &Budget,
-) -> (Refined, Counters) {
-    let mut refiner = Refiner::new(problem, known, position, readers, budget);
-    for &key in suspects {
-        refiner.mark_dirty(key);
-    }
-    let refined = refiner.run();
-    (refined, refiner.solver.counters())
-}
-
-struct Refiner<'a> {
-    problem: &'a Problem,
-    known: &'a Known,
-    readers: &'a Readers,
-    budget: &'a Budget,
+/// Questions that were asked, with the answers and what the solver learnt from them. They stay when claims are added to
+/// the problem: what was impossible stays so.
+pub(crate) struct Asked {
     solver: Solver,
     // Literals by what they stand for.
     before: FxHashMap<(u32, u32), Var>,
@@ -84,12 +65,80 @@ struct Refiner<'a> {
     /// Whether each alternative came true, once it was asked about, and its match.
     alternatives: FxHashMap<u32, Var>,
     alternative_of: FxHashMap<Var, u32>,
-    matches_of_key: FxHashMap<u32, Vec<u32>>,
     apart: FxHashMap<(u32, u32), Var>,
     /// What each ambiguous read that was asked about can have seen, and the variable that it did.
     picks: FxHashMap<u32, Vec<(u32, Var)>>,
     /// The transactions that a tagged clause speaks of.
     about: Vec<Vec<Txn>>,
+}
+
+impl Asked {
+    /// None yet; the order to begin with.
+    pub(crate) fn nothing(problem: &Problem, known: &Known, position: &[u32], budget: &Budget) -> Self {
+        let mut solver = Solver::new(known.graph(problem), position);
+        let stop = budget.clone();
+        solver.set_interrupt(move || stop.exhausted().is_some());
+        Self {
+            solver,
+            before: FxHashMap::default(),
+            misses: FxHashMap::default(),
+            effect: FxHashMap::default(),
+            effect_of: FxHashMap::default(),
+            alternatives: FxHashMap::default(),
+            alternative_of: FxHashMap::default(),
+            apart: FxHashMap::default(),
+            picks: FxHashMap::default(),
+            about: Vec::new(),
+        }
+    }
+
+    /// Refines the order until it explains everything; the keys where it may not.
+    pub(crate) fn refine(
+        &mut self,
+        problem: &Problem,
+        known: &Known,
+        readers: &Readers,
+        suspects: &[u32],
+        budget: &Budget,
+    ) -> Refined {
+        let mut refiner = Refiner {
+            problem,
+            known,
+            readers,
+            budget,
+            matches_of_key: matches_by_key(problem),
+            dirty: Vec::new(),
+            is_dirty: vec![false; problem.keys()],
+            blames: Vec::new(),
+            moved: Vec::new(),
+            changed: Vec::new(),
+            lanes: Lanes::new(problem, known.nodes),
+            asked: self,
+        };
+        for &key in suspects {
+            refiner.mark_dirty(key);
+        }
+        refiner.run()
+    }
+
+    /// Reads have other numbers now.
+    pub(crate) fn renumber(&mut self, now: impl Fn(u32) -> u32) {
+        self.picks = self.picks.drain().map(|(id, picks)| (now(id), picks)).collect();
+    }
+
+    /// What it has taken so far.
+    pub(crate) fn counters(&self) -> Counters {
+        self.solver.counters()
+    }
+}
+
+struct Refiner<'a> {
+    problem: &'a Problem,
+    known: &'a Known,
+    readers: &'a Readers,
+    budget: &'a Budget,
+    asked: &'a mut Asked,
+    matches_of_key: FxHashMap<u32, Vec<u32>>,
     // Work.
     dirty: Vec<u32>,
     is_dirty: Vec<bool>,
@@ -99,46 +148,11 @@ struct Refiner<'a> {
     lanes: Lanes<'a>,
 }
 
-impl<'a> Refiner<'a> {
-    fn new(
-        problem: &'a Problem,
-        known: &'a Known,
-        position: &[u32],
-        readers: &'a Readers,
-        budget: &'a Budget,
-    ) -> Self {
-        let mut solver = Solver::new(known.graph(problem), position);
-        let stop = budget.clone();
-        solver.set_interrupt(move || stop.exhausted().is_some());
-        Self {
-            problem,
-            known,
-            readers,
-            budget,
-            solver,
-            before: FxHashMap::default(),
-            misses: FxHashMap::default(),
-            effect: FxHashMap::default(),
-            effect_of: FxHashMap::default(),
-            alternatives: FxHashMap::default(),
-            alternative_of: FxHashMap::default(),
-            matches_of_key: matches_by_key(problem),
-            apart: FxHashMap::default(),
-            picks: FxHashMap::default(),
-            about: Vec::new(),
-            dirty: Vec::new(),
-            is_dirty: vec![false; problem.keys()],
-            blames: Vec::new(),
-            moved: Vec::new(),
-            changed: Vec::new(),
-            lanes: Lanes::new(problem, known.nodes),
-        }
-    }
-
+impl Refiner<'_> {
     fn run(&mut self) -> Refined {
         let mut rounds = 0u32;
         loop {
-            match self.solver.propagate() {
+            match self.asked.solver.propagate() {
                 Progress::Consistent => {}
                 Progress::Unsatisfiable => return Refined::Impossible(self.core()),
                 Progress::Interrupted => {
@@ -166,9 +180,10 @@ impl<'a> Refiner<'a> {
     }
 
     fn explained(&self) -> Refined {
-        let position = (0..self.solver.nodes() as Node).map(|node| self.solver.position(node)).collect();
+        let position =
+            (0..self.asked.solver.nodes() as Node).map(|node| self.asked.solver.position(node)).collect();
         let mut effective: Vec<Txn> =
-            self.effect.keys().copied().filter(|&txn| self.in_effect(txn)).collect();
+            self.asked.effect.keys().copied().filter(|&txn| self.in_effect(txn)).collect();
         effective.sort_unstable();
         Refined::Explained { position, effective }
     }
@@ -184,7 +199,7 @@ impl<'a> Refiner<'a> {
     /// Keys of whatever moved or came into effect are replayed again.
     fn note_changes(&mut self) {
         let mut moved = std::mem::take(&mut self.moved);
-        self.solver.take_moved(&mut moved);
+        self.asked.solver.take_moved(&mut moved);
         for node in moved.drain(..) {
             let txn = self.known.nodes.txn(node);
             if (txn as usize) < self.problem.len() && self.in_effect(txn) {
@@ -193,12 +208,12 @@ impl<'a> Refiner<'a> {
         }
         self.moved = moved;
         let mut changed = std::mem::take(&mut self.changed);
-        self.solver.take_changed(&mut changed);
+        self.asked.solver.take_changed(&mut changed);
         for var in changed.drain(..) {
-            if let Some(&txn) = self.effect_of.get(&var) {
+            if let Some(&txn) = self.asked.effect_of.get(&var) {
                 self.forget_lanes(txn);
             }
-            if let Some(&alternative) = self.alternative_of.get(&var) {
+            if let Some(&alternative) = self.asked.alternative_of.get(&var) {
                 let of = self.problem.alternatives[alternative as usize].of;
                 let key = self.problem.matches[of as usize].key;
                 self.lanes.forget(key);
@@ -211,7 +226,7 @@ impl<'a> Refiner<'a> {
     /// A key is replayed again only if somebody changed places with a neighbour on its lane.
     fn mark_displaced(&mut self, txn: Txn) {
         let (dirty, is_dirty) = (&mut self.dirty, &mut self.is_dirty);
-        self.lanes.displace(txn, &self.solver, |key| {
+        self.lanes.displace(txn, &self.asked.solver, |key| {
             if !std::mem::replace(&mut is_dirty[key as usize], true) {
                 dirty.push(key);
             }
@@ -229,25 +244,25 @@ impl<'a> Refiner<'a> {
     }
 
     fn in_effect(&self, txn: Txn) -> bool {
-        is_in_effect(self.problem, &self.effect, &self.solver, txn)
+        is_in_effect(self.problem, &self.asked.effect, &self.asked.solver, txn)
     }
 
     // ---- replay ----
 
     #[inline]
     fn begin_of(&self, txn: Txn) -> u32 {
-        self.solver.position(self.known.nodes.begin(txn))
+        self.asked.solver.position(self.known.nodes.begin(txn))
     }
 
     #[inline]
     fn commit_of(&self, version: u32) -> u32 {
         let txn = self.problem.versions[version as usize].txn;
-        self.solver.position(self.known.nodes.commit(txn))
+        self.asked.solver.position(self.known.nodes.commit(txn))
     }
 
     fn line_up(&mut self, key: u32) {
-        let (problem, effect, solver) = (self.problem, &self.effect, &self.solver);
-        let alternatives = &self.alternatives;
+        let (problem, effect, solver) = (self.problem, &self.asked.effect, &self.asked.solver);
+        let alternatives = &self.asked.alternatives;
         let is_true = |alternative: u32| {
             alternative == NONE
                 || (alternatives.get(&alternative))
@@ -278,10 +293,10 @@ impl<'a> Refiner<'a> {
         let it = self.problem.matches[first as usize];
         self.line_up(key);
         let at = self.begin_of(it.txn);
-        let found = self.lanes.visible_at(key, &self.solver, at).unwrap_or(INITIAL);
+        let found = self.lanes.visible_at(key, &self.asked.solver, at).unwrap_or(INITIAL);
         let fitting = self.problem.alternative_on(&it, found);
         let lits: Vec<(u32, Lit)> = (it.first..it.end).map(|index| (index, self.came_true(index))).collect();
-        let open = |lit: Lit| self.solver.value(lit).is_none();
+        let open = |lit: Lit| self.asked.solver.value(lit).is_none();
         let choice = lits.iter().find(|&&(index, lit)| Some(index) == fitting && open(lit));
         let choice = choice.or_else(|| lits.iter().find(|&&(_, lit)| open(lit)));
         if let Some(&(_, lit)) = choice {
@@ -292,8 +307,8 @@ impl<'a> Refiner<'a> {
     }
 
     fn is_true(&self, alternative: u32) -> bool {
-        let var = self.alternatives.get(&alternative);
-        var.is_some_and(|var| self.solver.value(var.positive()) == Some(true))
+        let var = self.asked.alternatives.get(&alternative);
+        var.is_some_and(|var| self.asked.solver.value(var.positive()) == Some(true))
     }
 
     /// Whether predicate writes matched as many keys as they reported; else says so to the solver.
@@ -352,9 +367,9 @@ impl<'a> Refiner<'a> {
         self.line_up(key);
         let window = self.lanes.take_unchecked(key);
         let lane = self.lanes.lane(key);
-        let before = lane[..window.start].iter().rev();
-        let mut current = before.clone().find_map(|access| access.as_version()).unwrap_or(INITIAL);
-        for (place, &access) in lane.iter().enumerate().skip(window.start) {
+        let mut before = lane.clone().take(window.start).rev();
+        let mut current = before.find_map(Access::as_version).unwrap_or(INITIAL);
+        for (place, access) in lane.enumerate().skip(window.start) {
             match access.kind() {
                 AccessKind::Version(version) => {
                     if self.known.nodes.points == 2 && current != INITIAL {
@@ -380,7 +395,7 @@ impl<'a> Refiner<'a> {
 
     /// What a read finds on its lane.
     fn visible(&self, id: u32) -> u32 {
-        self.lanes.before_read(id).iter().rev().find_map(|access| access.as_version()).unwrap_or(INITIAL)
+        self.lanes.visible_to(id).unwrap_or(INITIAL)
     }
 
     // ---- blame ----
@@ -430,15 +445,14 @@ impl<'a> Refiner<'a> {
             return;
         }
         let lit = self.before(first, second);
-        debug_assert_eq!(self.solver.value(lit), None, "writers whose order is decided do not overlap");
+        debug_assert_eq!(self.asked.solver.value(lit), None, "writers whose order is decided do not overlap");
         self.decide(lit);
     }
 
     /// The read should see its source; the first version that comes between is to blame.
     fn answer_known(&mut self, id: u32, read: &Read) {
         let source = read.source;
-        let between = self.lanes.between(Some(source).filter(|&source| source != INITIAL), id);
-        let blamed = between.iter().find_map(|access| access.as_version());
+        let blamed = self.lanes.first_between(Some(source).filter(|&source| source != INITIAL), id);
         let blamed = blamed.expect("a read that finds another version than its own is behind one");
         let (place, at) = (self.begin_of(read.txn), self.commit_of(blamed));
         let blamed_txn = self.problem.versions[blamed as usize].txn;
@@ -457,7 +471,11 @@ impl<'a> Refiner<'a> {
         if lits.is_empty() {
             // Both certain: the one variable carries the reader along.
             let lit = if nearer_source { before } else { !before };
-            debug_assert_eq!(self.solver.value(lit), None, "a decided order fits the reads it carries along");
+            debug_assert_eq!(
+                self.asked.solver.value(lit),
+                None,
+                "a decided order fits the reads it carries along"
+            );
             self.decide(lit);
             return;
         }
@@ -468,8 +486,8 @@ impl<'a> Refiner<'a> {
     }
 
     fn answer_ambiguous(&mut self, id: u32, read: &Read, found: u32) {
-        let Some(picks) = self.picks.get(&id) else { return self.ask_source(id, read) };
-        let picked = picks.iter().find(|(_, var)| self.solver.value(var.positive()) == Some(true));
+        let Some(picks) = self.asked.picks.get(&id) else { return self.ask_source(id, read) };
+        let picked = picks.iter().find(|(_, var)| self.asked.solver.value(var.positive()) == Some(true));
         match picked {
             Some(&(source, var)) => self.blame_found(id, source, found, var.positive()),
             None => {
@@ -512,12 +530,12 @@ impl<'a> Refiner<'a> {
         let problem = self.problem;
         for version in problem.candidates(read) {
             if version == INITIAL {
-                picks.push((version, self.solver.new_var(&[], &[])));
+                picks.push((version, self.asked.solver.new_var(&[], &[])));
                 continue;
             }
             let writer = problem.versions[version as usize].txn;
             about.push(writer);
-            let var = self.solver.new_var(&[(self.known.nodes.commit(writer), reader)], &[]);
+            let var = self.asked.solver.new_var(&[(self.known.nodes.commit(writer), reader)], &[]);
             picks.push((version, var));
             for unless in self.unless_version(version) {
                 self.add_clause(&[var.negative(), !unless], &[read.txn, writer]);
@@ -525,14 +543,14 @@ impl<'a> Refiner<'a> {
         }
         let mut lits: Vec<Lit> = picks.iter().map(|(_, var)| var.positive()).collect();
         lits.extend(self.unless_read(id));
-        self.picks.insert(id, picks);
+        self.asked.picks.insert(id, picks);
         self.add_clause(&lits, &about);
     }
 
     /// The open candidate that is nearest in the order.
     fn nearest_candidate(&self, read: &Read, picks: &[(u32, Var)]) -> Option<Var> {
         let place = self.begin_of(read.txn);
-        let open = picks.iter().filter(|(_, var)| self.solver.value(var.positive()).is_none());
+        let open = picks.iter().filter(|(_, var)| self.asked.solver.value(var.positive()).is_none());
         let nearest = open.min_by_key(|&&(version, _)| match version {
             INITIAL => (place, version),
             version => (self.commit_of(version).abs_diff(place), version),
@@ -543,15 +561,15 @@ impl<'a> Refiner<'a> {
     // ---- clauses and literals ----
 
     fn add_clause(&mut self, lits: &[Lit], about: &[Txn]) {
-        let tag = self.about.len() as u32;
-        self.about.push(about.to_vec());
-        self.solver.add_clause(lits, tag);
+        let tag = self.asked.about.len() as u32;
+        self.asked.about.push(about.to_vec());
+        self.asked.solver.add_clause(lits, tag);
     }
 
     /// Adds a clause; if it still leaves a choice, takes the wish.
     fn suppose(&mut self, lits: Vec<Lit>, wish: Lit, about: &[Txn]) {
         self.add_clause(&lits, about);
-        let holds = |lit: &Lit| self.solver.value(*lit);
+        let holds = |lit: &Lit| self.asked.solver.value(*lit);
         if lits.iter().any(|lit| holds(lit) == Some(true)) {
             return;
         }
@@ -565,8 +583,8 @@ impl<'a> Refiner<'a> {
 
     /// Supposes a literal, unless conclusions are waiting to be drawn: then the blame comes up again.
     fn decide(&mut self, lit: Lit) {
-        if self.solver.is_settled() && self.solver.value(lit).is_none() {
-            self.solver.decide(lit);
+        if self.asked.solver.is_settled() && self.asked.solver.value(lit).is_none() {
+            self.asked.solver.decide(lit);
         }
     }
 
@@ -577,18 +595,18 @@ impl<'a> Refiner<'a> {
             let nodes = self.known.nodes;
             let writer = |version: u32| self.problem.versions[version as usize].txn;
             let edge = (nodes.commit(writer(first)), nodes.begin(writer(second)));
-            let solver = &mut self.solver;
-            let var = self.apart.entry((first, second)).or_insert_with(|| solver.new_var(&[edge], &[]));
+            let solver = &mut self.asked.solver;
+            let var = self.asked.apart.entry((first, second)).or_insert_with(|| solver.new_var(&[edge], &[]));
             return var.positive();
         }
         let pair = (first.min(second), first.max(second));
-        let var = match self.before.get(&pair) {
+        let var = match self.asked.before.get(&pair) {
             Some(&var) => var,
             None => {
                 let when_true = self.order_edges(pair.0, pair.1);
                 let when_false = self.order_edges(pair.1, pair.0);
-                let var = self.solver.new_var(&when_true, &when_false);
-                self.before.insert(pair, var);
+                let var = self.asked.solver.new_var(&when_true, &when_false);
+                self.asked.before.insert(pair, var);
                 var
             }
         };
@@ -616,8 +634,9 @@ impl<'a> Refiner<'a> {
         let nodes = self.known.nodes;
         let writer = self.problem.versions[version as usize].txn;
         let (begin, commit) = (nodes.begin(txn), nodes.commit(writer));
-        let solver = &mut self.solver;
+        let solver = &mut self.asked.solver;
         let var = *self
+            .asked
             .misses
             .entry((txn, writer))
             .or_insert_with(|| solver.new_var(&[(begin, commit)], &[(commit, begin)]));
@@ -634,7 +653,7 @@ impl<'a> Refiner<'a> {
         let mut made: Vec<(Var, Txn, Vec<Txn>)> = Vec::new();
         let mut work = vec![txn];
         while let Some(txn) = work.pop() {
-            if is_certain(txn) || self.effect.contains_key(&txn) {
+            if is_certain(txn) || self.asked.effect.contains_key(&txn) {
                 continue;
             }
             let reads = self.problem.reads_of(txn).iter();
@@ -644,21 +663,21 @@ impl<'a> Refiner<'a> {
             let nodes = self.known.nodes;
             let edges: Vec<(Node, Node)> =
                 seen.iter().map(|&writer| (nodes.commit(writer), nodes.begin(txn))).collect();
-            let var = self.solver.new_var(&edges, &[]);
-            self.solver.watch(var);
-            self.effect.insert(txn, var);
-            self.effect_of.insert(var, txn);
+            let var = self.asked.solver.new_var(&edges, &[]);
+            self.asked.solver.watch(var);
+            self.asked.effect.insert(txn, var);
+            self.asked.effect_of.insert(var, txn);
             work.extend(&seen);
             made.push((var, txn, seen));
         }
         for (var, txn, seen) in made {
             for writer in seen {
-                if let Some(effective) = self.effect.get(&writer).map(|var| var.positive()) {
+                if let Some(effective) = self.asked.effect.get(&writer).map(|var| var.positive()) {
                     self.add_clause(&[var.negative(), effective], &[txn, writer]);
                 }
             }
         }
-        self.effect.get(&txn).map(|var| var.negative())
+        self.asked.effect.get(&txn).map(|var| var.negative())
     }
 
     /// Whether a version is there only if an alternative came true.
@@ -696,17 +715,17 @@ impl<'a> Refiner<'a> {
 
     /// The literal that an alternative came true. Of those of a match exactly one does, if its transaction took effect.
     fn came_true(&mut self, alternative: u32) -> Lit {
-        if let Some(var) = self.alternatives.get(&alternative) {
+        if let Some(var) = self.asked.alternatives.get(&alternative) {
             return var.positive();
         }
         let of = self.problem.alternatives[alternative as usize].of;
         let it = self.problem.matches[of as usize];
         let mut lits = Vec::new();
         for index in it.first..it.end {
-            let var = self.solver.new_var(&[], &[]);
-            self.solver.watch(var);
-            self.alternatives.insert(index, var);
-            self.alternative_of.insert(var, index);
+            let var = self.asked.solver.new_var(&[], &[]);
+            self.asked.solver.watch(var);
+            self.asked.alternatives.insert(index, var);
+            self.asked.alternative_of.insert(var, index);
             if self.problem.alternatives[index as usize].is_possible {
                 lits.push(var.positive());
             } else {
@@ -720,16 +739,16 @@ impl<'a> Refiner<'a> {
         }
         lits.extend(self.unless_effective(it.txn));
         self.add_clause(&lits, &[it.txn]);
-        self.alternatives[&alternative].positive()
+        self.asked.alternatives[&alternative].positive()
     }
 
     // ---- the end ----
 
     /// The transactions that the contradiction speaks of.
     fn core(&self) -> Vec<Txn> {
-        let core = self.solver.core();
+        let core = self.asked.solver.core();
         let from_nodes = core.nodes.iter().map(|&node| self.known.nodes.txn(node));
-        let from_clauses = core.tags.iter().flat_map(|&tag| self.about[tag as usize].iter().copied());
+        let from_clauses = core.tags.iter().flat_map(|&tag| self.asked.about[tag as usize].iter().copied());
         let mut txns: Vec<Txn> =
             from_nodes.chain(from_clauses).filter(|&txn| (txn as usize) < self.problem.len()).collect();
         txns.sort_unstable();

@@ -118,7 +118,8 @@ impl<'a> Clocks<'a> {
         // Whoever certainly comes right before a transaction, some more than once.
         let preceding = |txn: Txn| {
             let session = Some(problem.previous[txn as usize]);
-            let sources = problem.reads_of(txn).iter().filter(|read| read.is_known() && read.source < INITIAL);
+            let sources =
+                problem.reads_of(txn).iter().filter(|read| read.is_known() && read.source < INITIAL);
             let writers = sources.map(|read| problem.versions[read.source as usize].txn);
             let derived = &derived[start[txn as usize] as usize..start[txn as usize + 1] as usize];
             let all = session.into_iter().chain(writers).chain(derived.iter().copied());

@@ -56,7 +56,10 @@ impl Tally {
         for (strategy, agreed, open) in &mut self.counts {
             match (answer(history, level, *strategy), label) {
                 (Verdict::Accepted(_), Label::Accept) | (Verdict::Violated(_), Label::Reject) => *agreed += 1,
-                (Verdict::Undecided(Undecided::Unsupported(_) | Undecided::Timeout | Undecided::Memory), _) => {
+                (
+                    Verdict::Undecided(Undecided::Unsupported(_) | Undecided::Timeout | Undecided::Memory),
+                    _,
+                ) => {
                     *open += 1;
                 }
                 (verdict, _) => self.wrong.push(format!(
@@ -86,7 +89,9 @@ fn every_strategy_gives_the_label() {
     };
     let sample = sample(&all);
     let (even, odd): (Vec<_>, Vec<_>) = sample.iter().enumerate().partition(|(number, _)| number % 2 == 0);
-    let of = |half: Vec<(usize, &&Labelled)>| Tally::of(&half.into_iter().map(|(_, one)| *one).collect::<Vec<_>>());
+    let of = |half: Vec<(usize, &&Labelled)>| {
+        Tally::of(&half.into_iter().map(|(_, one)| *one).collect::<Vec<_>>())
+    };
     let tally = std::thread::scope(|scope| {
         let other = scope.spawn(|| of(odd));
         let mut tally = of(even);
