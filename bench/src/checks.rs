@@ -87,14 +87,14 @@ impl Request {
 
 /// What one process took.
 #[derive(Clone, Debug)]
-struct Measured {
+pub(crate) struct Measured {
     transactions: usize,
-    verdict: String,
+    pub(crate) verdict: String,
     core: Option<usize>,
-    read_s: f64,
-    cpu_s: f64,
+    pub(crate) read_s: f64,
+    pub(crate) cpu_s: f64,
     wall_s: f64,
-    peak_mb: Option<f64>,
+    pub(crate) peak_mb: Option<f64>,
 }
 
 /// Shorter checks are repeated, and the best one counts.
@@ -176,7 +176,7 @@ fn measure(file: &Path, input: &Input, strategy: Strategy, limit_s: u64) -> Resu
     best.ok_or_else(|| "nothing was measured".into())
 }
 
-fn in_a_process(
+pub(crate) fn in_a_process(
     file: &Path,
     level: &str,
     strategy: Strategy,

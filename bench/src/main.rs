@@ -7,7 +7,8 @@
 //! cargo run --release -p taipan-bench -- read HISTORY…
 //! cargo run --release -p taipan-bench -- memory [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- generate [TRANSACTIONS]
-//! cargo run --release -p taipan-bench -- levels [TRANSACTIONS]
+//! cargo run --release -p taipan-bench -- levels [TRANSACTIONS | --adya PROGRAM]
+//! cargo run --release -p taipan-bench -- survey HISTORY…
 //! cargo run --release -p taipan-bench -- timestamps [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]
 //! ```
@@ -49,8 +50,10 @@ fn main() -> ExitCode {
         ["generate", transactions] => run(transactions, generate::run),
         ["timestamps"] => timestamps::run(1_000_000),
         ["timestamps", transactions] => run(transactions, timestamps::run),
-        ["levels"] => levels::run(100_000),
-        ["levels", transactions] => run(transactions, levels::run),
+        ["levels"] => levels::run(100_000, None),
+        ["levels", "--adya", program] => levels::run(100_000, Some(program.as_ref())),
+        ["levels", transactions] => run(transactions, |transactions| levels::run(transactions, None)),
+        ["survey", ref paths @ ..] => levels::survey_files(paths),
         ["read", ref paths @ ..] => peers::read(paths),
         ["convert", from, to] => memory::convert_and_measure(from.as_ref(), to.as_ref()),
         ["checks", ref rest @ ..] => checks::run(rest),
@@ -69,5 +72,6 @@ fn main() -> ExitCode {
 }
 
 const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate|levels|timestamps [TRANSACTIONS]
-       taipan-bench read HISTORY…
+       taipan-bench levels --adya PROGRAM
+       taipan-bench survey|read HISTORY…
        taipan-bench checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]";

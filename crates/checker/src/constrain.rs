@@ -111,6 +111,21 @@ impl Known {
 
     /// All of them.
     pub(crate) fn edges<'a>(&'a self, problem: &'a Problem) -> impl Iterator<Item = (Node, Node)> + 'a {
+        self.edges_from(problem, move |txn| {
+            // What a transaction saw that may not have taken effect is known only if it did.
+            let is_in = problem.standing[txn as usize] == Standing::In;
+            let reads = problem.reads_of(txn).iter();
+            let reads = reads.filter(move |read| is_in && read.is_known() && read.source < INITIAL);
+            reads.map(move |read| problem.versions[read.source as usize].txn)
+        })
+    }
+
+    /// All of them, where it is told whom each transaction saw.
+    pub(crate) fn edges_from<'a, I: Iterator<Item = Txn> + 'a>(
+        &'a self,
+        problem: &'a Problem,
+        seen: impl Fn(Txn) -> I + Copy + 'a,
+    ) -> impl Iterator<Item = (Node, Node)> + 'a {
         let nodes = self.nodes;
         let txns = (0..problem.len() as Txn).filter(|&txn| problem.standing[txn as usize] != Standing::Out);
         let of_txn = move |txn: Txn| {
@@ -118,12 +133,7 @@ impl Known {
             let own = (nodes.points == 2).then(|| (begin, nodes.commit(txn)));
             let previous = problem.previous[txn as usize];
             let session = (self.session && previous != NONE).then(|| (nodes.commit(previous), begin));
-            // What a transaction saw that may not have taken effect is known only if it did.
-            let is_in = problem.standing[txn as usize] == Standing::In;
-            let reads = problem.reads_of(txn).iter();
-            let reads = reads.filter(move |read| is_in && read.is_known() && read.source < INITIAL);
-            let seen =
-                reads.map(move |read| (nodes.commit(problem.versions[read.source as usize].txn), begin));
+            let seen = seen(txn).map(move |writer| (nodes.commit(writer), begin));
             let count = self.real_time.after.get(txn as usize).copied().unwrap_or(0);
             let time = (count > 0).then(|| (self.time_node(problem, count as usize - 1), begin));
             own.into_iter().chain(session).chain(time).chain(seen)

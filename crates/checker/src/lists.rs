@@ -252,10 +252,10 @@ impl Lists<'_> {
             }
         };
         // A transaction cannot have seen its own element before it appended it.
-        let own = list.iter().any(|&element| {
-            let owner = self.owner.get(&(self.key, element));
-            owner.is_some_and(|&append| self.appends[append as usize].txn == read.txn)
-        });
+        let own = self.problem.version_by(read.txn, self.key).is_some() && {
+            let mine = self.appends_of(read.txn);
+            list.iter().any(|element| mine.contains(element))
+        };
         let found = if own { Err(Contradiction::BrokenList { op: read.op }) } else { found };
         match (found, standing) {
             (Ok(source), _) => self.problem.reads[read.slot as usize].source = source,

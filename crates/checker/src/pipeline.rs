@@ -23,6 +23,7 @@ use crate::rows;
 use crate::saturate::{self, Round};
 use crate::schedule::{self, Scheduled};
 use crate::settle::settle;
+use crate::shared::Shared;
 use crate::verdict::{Event, Options, Outcome, Ryow, Stats, Undecided, Verdict, Witness};
 use crate::weak;
 use history::{History, TxnId};
@@ -32,11 +33,16 @@ use std::time::Instant;
 
 /// Decides whether a history is possible under a level.
 pub fn check(history: &History, level: Level, options: &Options) -> Outcome {
+    check_sharing(history, level, options, &Shared::default())
+}
+
+/// As [`check`], for a history that is asked at several levels.
+pub fn check_sharing(history: &History, level: Level, options: &Options, shared: &Shared) -> Outcome {
     let mut stats = Stats::default();
     if let Err(why) = modules::additions(history, level) {
         return Outcome { verdict: Verdict::Undecided(Undecided::Unsupported(why)), stats };
     }
-    let verdict = match decide(history, level, options, &mut stats) {
+    let verdict = match decide_sharing(history, level, options, shared, &mut stats) {
         Decision::Possible(witness) => Verdict::Accepted(witness),
         Decision::Impossible(core) => {
             let started = Instant::now();
@@ -67,9 +73,20 @@ pub(crate) enum Decision {
 
 /// The pipeline proper: no evidence is worked out.
 pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: &mut Stats) -> Decision {
+    decide_sharing(history, level, options, &Shared::default(), stats)
+}
+
+/// As [`decide`], with what other levels found out.
+pub(crate) fn decide_sharing(
+    history: &History,
+    level: Level,
+    options: &Options,
+    shared: &Shared,
+    stats: &mut Stats,
+) -> Decision {
     // What is likely is tried as if it were certain: if that explains the history, it is explained.
     if let Some(hinted) = level.hinted().filter(|_| modules::has_hints(history, level))
-        && let Decision::Possible(witness) = decide(history, hinted, options, stats)
+        && let Decision::Possible(witness) = decide_sharing(history, hinted, options, shared, stats)
     {
         return Decision::Possible(witness);
     }
@@ -87,20 +104,20 @@ pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: 
                 level.name()
             )));
         }
-        _ => return weak::decide(history, level, options, stats),
+        _ => return weak::decide(history, level, options, shared, stats),
     };
     // 1. What each read can have seen.
     let started = Instant::now();
     // A module's additions are to the whole: nothing is left for later.
     let observed = match options.strategy {
-        Strategy::Lazy if level.modules().is_empty() => observe::observe_on_demand(history, options.ryow),
-        _ => observe::observe(history, options.ryow),
+        Strategy::Lazy if level.modules().is_empty() => shared.one_version(history, options.ryow),
+        _ => observe::observe(history, options.ryow).map(|mut problem| {
+            modules::adopt(history, level, &mut problem);
+            Cow::Owned(problem)
+        }),
     };
     let problem = match observed {
-        Ok(mut problem) => {
-            modules::adopt(history, level, &mut problem);
-            problem
-        }
+        Ok(problem) => problem,
         Err(Refusal::Contradiction(contradiction)) => {
             return Decision::Impossible(core::of_contradiction(history, &contradiction));
         }

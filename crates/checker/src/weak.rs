@@ -57,11 +57,14 @@ use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_with};
 use crate::pipeline::{self, Decision};
 use crate::restrict::restrict_for;
 use crate::rows;
+use crate::shared::Shared;
 use crate::verdict::{Options, Stats, Witness};
 pub(crate) use argue::{argue, argue_problem};
+pub(crate) use bases::adjoin;
 use history::{History, Id, TxnId};
 pub(crate) use mixed::decide_mixed;
 use search::Searched;
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// What a read must see; see the table above.
@@ -134,21 +137,66 @@ fn marked(list: &[u32], count: usize) -> Vec<bool> {
 }
 
 /// Decides a history at a level that has a [`Sight`], or at read uncommitted.
-pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: &mut Stats) -> Decision {
+pub(crate) fn decide(
+    history: &History,
+    level: Level,
+    options: &Options,
+    shared: &Shared,
+    stats: &mut Stats,
+) -> Decision {
     if level.rule == Rule::ReadUncommitted {
         return dirty::decide(history, level);
     }
     let Some(asked) = Asked::of(history, level, options) else {
         return Decision::NotHere(format!("{} is not decided by what reads must see", level.name()));
     };
-    decide_asked(history, &asked, options, stats)
+    if level.rule == Rule::UpdateSerializable
+        && let Some(decided) = by_serializability(history, level, &asked, options, shared, stats)
+    {
+        return decided;
+    }
+    decide_asked(history, &asked, options, shared, stats)
+}
+
+/// Update serializability, where serializability settles it: what is serializable is update serializable, and what makes it
+/// fail mostly makes the other fail, too.
+fn by_serializability(
+    history: &History,
+    level: Level,
+    asked: &Asked,
+    options: &Options,
+    shared: &Shared,
+    stats: &mut Stats,
+) -> Option<Decision> {
+    let serializable = Level { rule: Rule::Serializable, ..level };
+    match pipeline::decide_sharing(history, serializable, options, shared, stats) {
+        Decision::Possible(_) => Some(Decision::Possible(Witness::default())),
+        Decision::Impossible(core) => {
+            let part = restrict_for(history, &core, level);
+            // A part that is the whole, or rests on what is not in it, is for the search.
+            let is_part = part.history.len() < history.len() && !rows::has_many(history);
+            let is_smaller = is_part && level.modules().is_empty();
+            let decided = is_smaller.then(|| {
+                decide_asked(&part.history, asked, options, &Shared::default(), &mut Stats::default())
+            });
+            matches!(decided, Some(Decision::Impossible(_))).then_some(Decision::Impossible(core))
+        }
+        Decision::Open(why) => options.budget.exhausted().map(|_| Decision::Open(why)),
+        Decision::NotHere(_) => None,
+    }
 }
 
 /// Decides what is asked of a history.
-fn decide_asked(history: &History, asked: &Asked, options: &Options, stats: &mut Stats) -> Decision {
+fn decide_asked(
+    history: &History,
+    asked: &Asked,
+    options: &Options,
+    shared: &Shared,
+    stats: &mut Stats,
+) -> Decision {
     // 1. What each read can have seen, and what lists show.
     let started = Instant::now();
-    let problem = match asked.observe(history, options) {
+    let problem = match asked.observe_sharing(history, options, shared) {
         Ok(problem) => problem,
         Err(Refusal::Contradiction(contradiction)) => {
             return Decision::Impossible(core::of_contradiction(history, &contradiction));
@@ -181,9 +229,22 @@ impl Asked {
     /// The problem of a history, with all that lists show.
     pub(crate) fn observe(&self, history: &History, options: &Options) -> Result<Problem, Refusal> {
         let mut problem = observe_with(history, options.ryow, Repeats::EachItsOwn, &self.blind)?;
-        bases::adjoin(&mut problem);
+        adjoin(&mut problem);
         modules::adopt(history, self.setting.level, &mut problem);
         Ok(problem)
+    }
+
+    /// As [`Self::observe`], unless another level did.
+    fn observe_sharing<'s>(
+        &self,
+        history: &History,
+        options: &Options,
+        shared: &'s Shared,
+    ) -> Result<Cow<'s, Problem>, Refusal> {
+        if self.blind.is_empty() && self.setting.level.modules().is_empty() {
+            return shared.each_its_own(history, options.ryow);
+        }
+        self.observe(history, options).map(Cow::Owned)
     }
 
     /// Whether a part of a problem has no explanation.

@@ -18,14 +18,25 @@ impl Graph {
         Self::from_edges(nodes, || edges.iter().copied())
     }
 
-    /// As [`Graph::new`], from edges that are cheaper to list twice than to keep.
+    /// As [`Graph::new`], from edges that are cheaper to list twice than to keep. They are listed from within
+    /// (`for_each`), which is several times faster than a loop where they come from several places.
     pub fn from_edges<I: Iterator<Item = (Node, Node)>>(nodes: usize, edges: impl Fn() -> I) -> Self {
-        let (out_start, out) = adjacency(nodes, edges());
-        let (in_start, into) = adjacency(nodes, edges().map(|(from, to)| (to, from)));
-        let mut graph = Self { out_start, out, in_start, into };
-        fill(&mut graph.out_start, &mut graph.out, edges());
-        fill(&mut graph.in_start, &mut graph.into, edges().map(|(from, to)| (to, from)));
-        graph
+        let mut out_start = vec![0u32; nodes + 1];
+        let mut in_start = vec![0u32; nodes + 1];
+        edges().for_each(|(from, to)| {
+            out_start[from as usize + 1] += 1;
+            in_start[to as usize + 1] += 1;
+        });
+        let count = starts(&mut out_start);
+        starts(&mut in_start);
+        let (mut out, mut into) = (vec![0; count], vec![0; count]);
+        edges().for_each(|(from, to)| {
+            put(&mut out_start, &mut out, from, to);
+            put(&mut in_start, &mut into, to, from);
+        });
+        back(&mut out_start);
+        back(&mut in_start);
+        Self { out_start, out, in_start, into }
     }
 
     /// How many nodes there are.
@@ -51,29 +62,27 @@ impl Graph {
     }
 }
 
-/// Where each node's edges begin, and room for them.
-fn adjacency(nodes: usize, edges: impl Iterator<Item = (Node, Node)>) -> (Vec<u32>, Vec<Node>) {
-    let mut start = vec![0u32; nodes + 1];
-    let mut count = 0;
-    for (from, _) in edges {
-        start[from as usize + 1] += 1;
-        count += 1;
+/// Turns the number of each node's edges, one place on, into where they start; returns how many there are.
+fn starts(counts: &mut [u32]) -> usize {
+    let mut sum = 0;
+    for count in counts {
+        sum += *count;
+        *count = sum;
     }
-    for index in 1..start.len() {
-        start[index] += start[index - 1];
-    }
-    (start, vec![0; count])
+    sum as usize
 }
 
-/// Puts the edges into their room, moving each start to its end and back.
-fn fill(start: &mut [u32], room: &mut [Node], edges: impl Iterator<Item = (Node, Node)>) {
-    for (from, to) in edges {
-        let place = &mut start[from as usize];
-        room[*place as usize] = to;
-        *place += 1;
-    }
-    for index in (1..start.len()).rev() {
-        start[index] = start[index - 1];
-    }
-    start[0] = 0;
+/// Puts an edge behind the others of its node, which moves its start towards its end.
+#[inline]
+fn put(starts: &mut [u32], room: &mut [Node], from: Node, to: Node) {
+    let place = &mut starts[from as usize];
+    room[*place as usize] = to;
+    *place += 1;
+}
+
+/// Moves the starts back from the ends.
+fn back(starts: &mut [u32]) {
+    let last = starts.len() - 1;
+    starts.copy_within(..last, 1);
+    starts[0] = 0;
 }

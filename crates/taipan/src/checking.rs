@@ -9,7 +9,7 @@ use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
 use checker::{
-    Budget, Coverage, Fragment, Level, Options, Passes, Reduced, Rule, Strategy, Undecided, Verdict,
+    Budget, Coverage, Fragment, Level, Options, Passes, Reduced, Rule, Shared, Strategy, Undecided, Verdict,
 };
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
@@ -29,6 +29,8 @@ pub(crate) struct Checking<'f> {
     strategy: Strategy,
     passes: Passes,
     order: Order,
+    /// Whether a history is asked at several levels.
+    is_shared: bool,
 }
 
 /// What decides the order of transactions.
@@ -56,6 +58,8 @@ pub(crate) struct Opened {
     read_time: Duration,
     /// What it tests, once that was asked.
     coverage: OnceCell<Coverage>,
+    /// What levels found out about it.
+    shared: Shared,
 }
 
 /// Why a file is not checked.
@@ -108,6 +112,7 @@ impl<'f> Checking<'f> {
             strategy: Strategy::default(),
             passes: Passes::default(),
             order: Order::Results,
+            is_shared: false,
         })
     }
 
@@ -123,6 +128,11 @@ impl<'f> Checking<'f> {
     /// The same, in an order that this decides.
     pub(crate) fn ordered(self, order: Order) -> Self {
         Self { order, ..self }
+    }
+
+    /// The same, asking a history at several levels.
+    pub(crate) fn sharing(self, is_shared: bool) -> Self {
+        Self { is_shared, ..self }
     }
 
     fn goes_by_timestamps(&self, opened: &Opened, level: Level) -> bool {
@@ -217,7 +227,14 @@ impl<'f> Checking<'f> {
                 }
             )));
         }
-        Ok(Opened { name, history, warning, read_time: started.elapsed(), coverage: OnceCell::new() })
+        Ok(Opened {
+            name,
+            history,
+            warning,
+            read_time: started.elapsed(),
+            coverage: OnceCell::new(),
+            shared: Shared::default(),
+        })
     }
 
     /// The levels to check a history at: those asked for, else the one in its header, else serializable.
@@ -328,7 +345,10 @@ impl<'f> Checking<'f> {
         let since = started.checked_sub(opened.read_time).unwrap_or(started);
         let guard = self.limits.guard(since);
         let options = self.options(guard.budget());
-        let outcome = guarded(&opened.name, || checker::check(&opened.history, level, &options))?;
+        let outcome = guarded(&opened.name, || match self.is_shared {
+            true => checker::check_sharing(&opened.history, level, &options, &opened.shared),
+            false => checker::check(&opened.history, level, &options),
+        })?;
         let verdict = outcome.verdict;
         let cost = Cost {
             read_ms: milliseconds(opened.read_time),
@@ -474,12 +494,19 @@ impl Ended {
 impl Opened {
     /// The same of logical sub-transactions.
     pub(crate) fn into_logical(self) -> Self {
-        Self { history: checker::split_into_logical(&self.history), ..self }
+        Self { history: checker::split_into_logical(&self.history), shared: Shared::default(), ..self }
     }
 
     /// A history that was not read but recorded just now.
     pub(crate) fn recorded(name: String, history: History) -> Self {
-        Self { name, history, warning: None, read_time: Duration::ZERO, coverage: OnceCell::new() }
+        Self {
+            name,
+            history,
+            warning: None,
+            read_time: Duration::ZERO,
+            coverage: OnceCell::new(),
+            shared: Shared::default(),
+        }
     }
 
     /// `1000 transactions: 990 committed, 10 aborted`.

@@ -12,7 +12,7 @@ use crate::observe::{INITIAL, Problem, Standing};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Adds to the chains that nothing lies between a version and the one that is known to build on it.
-pub(super) fn adjoin(problem: &mut Problem) {
+pub(crate) fn adjoin(problem: &mut Problem) {
     if problem.bases.is_empty() {
         return;
     }

@@ -7,29 +7,45 @@
 use solver::{Graph, Node};
 use std::collections::VecDeque;
 
-/// An order of all nodes in which every edge leads forward, as places; or the nodes of a cycle in order.
-pub(super) fn sort(graph: &Graph) -> Result<Vec<u32>, Vec<Node>> {
-    let count = graph.len();
-    let mut waits: Vec<u32> = (0..count as Node).map(|node| graph.predecessors(node).len() as u32).collect();
-    let mut queue: Vec<Node> = (0..count as Node).filter(|&node| waits[node as usize] == 0).collect();
+/// All nodes in an order in which every edge leads forward; or the nodes of a cycle in order. Edges are listed from within
+/// and only where they lead is kept, unless there is a cycle.
+pub(super) fn sort<I: Iterator<Item = (Node, Node)>>(
+    nodes: usize,
+    edges: impl Fn() -> I,
+) -> Result<Vec<Node>, Vec<Node>> {
+    let mut waits = vec![0u32; nodes];
+    let mut end = vec![0u32; nodes];
+    edges().for_each(|(from, to)| {
+        end[from as usize] += 1;
+        waits[to as usize] += 1;
+    });
+    let mut count = 0;
+    for end in &mut end {
+        count += std::mem::replace(end, count);
+    }
+    let mut successors = vec![0; count as usize];
+    edges().for_each(|(from, to)| {
+        let place = &mut end[from as usize];
+        successors[*place as usize] = to;
+        *place += 1;
+    });
+    let start = |node: Node| node.checked_sub(1).map_or(0, |before| end[before as usize]);
+    let mut order: Vec<Node> = Vec::with_capacity(nodes);
+    order.extend((0..nodes as Node).filter(|&node| waits[node as usize] == 0));
     let mut next = 0;
-    while let Some(&node) = queue.get(next) {
+    while let Some(&node) = order.get(next) {
         next += 1;
-        for &after in graph.successors(node) {
+        for &after in &successors[start(node) as usize..end[node as usize] as usize] {
             waits[after as usize] -= 1;
             if waits[after as usize] == 0 {
-                queue.push(after);
+                order.push(after);
             }
         }
     }
-    if queue.len() < count {
-        return Err(shortest(graph, &waits));
+    if order.len() < nodes {
+        return Err(shortest(&Graph::from_edges(nodes, edges), &waits));
     }
-    let mut place = vec![0; count];
-    for (at, &node) in queue.iter().enumerate() {
-        place[node as usize] = at as u32;
-    }
-    Ok(place)
+    Ok(order)
 }
 
 fn shortest(graph: &Graph, waits: &[u32]) -> Vec<Node> {
@@ -71,9 +87,10 @@ mod tests {
 
     #[test]
     fn an_order_or_a_cycle() {
-        let order = sort(&Graph::new(4, &[(3, 1), (1, 0), (0, 2)])).expect("there is no cycle");
-        assert_eq!(order, [2, 1, 3, 0]);
-        let mut cycle = sort(&Graph::new(5, &[(4, 0), (0, 1), (1, 2), (2, 0), (2, 3)])).expect_err("0 1 2");
+        let sort = |nodes, edges: &[(Node, Node)]| sort(nodes, || edges.iter().copied());
+        let order = sort(4, &[(3, 1), (1, 0), (0, 2)]).expect("there is no cycle");
+        assert_eq!(order, [3, 1, 0, 2]);
+        let mut cycle = sort(5, &[(4, 0), (0, 1), (1, 2), (2, 0), (2, 3)]).expect_err("0 1 2");
         let smallest = cycle.iter().position(|&node| node == 0).expect("0 is on it");
         cycle.rotate_left(smallest);
         assert_eq!(cycle, [0, 1, 2]);

@@ -25,7 +25,6 @@ use crate::pipeline::Decision;
 use crate::verdict::Witness;
 use history::{History, Id, KeyId, Operation, Status, TxnId, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
-use solver::Graph;
 
 /// Decides a history.
 pub(super) fn decide(history: &History, level: Level) -> Decision {
@@ -61,7 +60,7 @@ pub(super) fn decide(history: &History, level: Level) -> Decision {
             Err(core) => return Decision::Impossible(with_readers(history, key, core)),
         }
     }
-    match cycle::sort(&Graph::new(history.len(), &edges)) {
+    match cycle::sort(history.len(), || edges.iter().copied()) {
         Ok(_) => Decision::Possible(Witness::default()),
         Err(cycle) => {
             let mut core: Vec<TxnId> = cycle.into_iter().map(TxnId).collect();

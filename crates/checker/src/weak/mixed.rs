@@ -14,6 +14,7 @@
 use super::{Asked, Setting, Sight, Strict, Strictness, decide_asked, dirty};
 use crate::levels::{Level, Rule};
 use crate::pipeline::Decision;
+use crate::shared::Shared;
 use crate::verdict::{Options, Stats};
 use history::History;
 
@@ -92,7 +93,7 @@ pub(crate) fn decide_mixed(
             other => return other,
         }
     }
-    decide_asked(history, &asked, options, stats)
+    decide_asked(history, &asked, options, &Shared::default(), stats)
 }
 
 #[cfg(test)]

@@ -14,10 +14,9 @@
 
 use super::{Sight, cycle, marked};
 use crate::constrain::Known;
-use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
-use history::{History, Id, Status};
+use crate::observe::{NONE, Problem, Read, Standing, Txn};
+use history::{History, Id, OpId, Status};
 use rustc_hash::FxHashSet;
-use solver::Graph;
 
 /// Decides it; `Err` are transactions that already have no explanation. `None`: not by saturation.
 pub(super) fn saturate(
@@ -63,12 +62,30 @@ struct Obligation {
     reader: Txn,
 }
 
+/// A read of a transaction, and the one before it of the same key in `next`.
+#[derive(Clone, Copy)]
+struct Seen {
+    key: u32,
+    source: Txn,
+    op: OpId,
+    next: u32,
+}
+
+/// A read of a key: by whom, and whose version.
+#[derive(Clone, Copy)]
+struct KeyRead {
+    txn: Txn,
+    source: Txn,
+}
+
 struct Saturation<'a> {
     history: &'a History,
     problem: &'a Problem,
     obligations: Vec<Obligation>,
     /// Which reads are not reads; see [`Problem::bases`]. Empty if all are.
     is_base: Vec<bool>,
+    /// Whose version each read saw; [`NONE`]: the initial one.
+    sources: Vec<Txn>,
 }
 
 /// Above this many writes a transaction's keys are looked up instead of walked.
@@ -81,6 +98,9 @@ impl<'a> Saturation<'a> {
             problem,
             obligations: Vec::new(),
             is_base: marked(&problem.bases, problem.reads.len()),
+            sources: (problem.reads.iter())
+                .map(|read| problem.versions.get(read.source as usize).map_or(NONE, |version| version.txn))
+                .collect(),
         }
     }
 
@@ -88,13 +108,13 @@ impl<'a> Saturation<'a> {
         self.problem.standing[txn as usize] != Standing::Out
     }
 
-    fn reads_of(&self, txn: Txn) -> impl Iterator<Item = &'a Read> + '_ {
-        let ids = self.problem.read_ids(txn);
-        ids.filter(|&id| !self.is_base.get(id).copied().unwrap_or(false)).map(|id| &self.problem.reads[id])
+    /// Its reads, without those that are none.
+    fn read_ids(&self, txn: Txn) -> impl Iterator<Item = usize> + '_ {
+        self.problem.read_ids(txn).filter(|&id| !self.is_base(id))
     }
 
-    fn writer(&self, version: u32) -> Txn {
-        if version == INITIAL { NONE } else { self.problem.versions[version as usize].txn }
+    fn is_base(&self, id: usize) -> bool {
+        self.is_base.get(id).copied().unwrap_or(false)
     }
 
     fn oblige(&mut self, first: Txn, second: Txn, reader: Txn) -> Result<(), Obligation> {
@@ -108,10 +128,12 @@ impl<'a> Saturation<'a> {
 
     fn sort(&self, known: &Known) -> Result<Vec<u32>, Vec<u32>> {
         let nodes = known.node_count(self.problem);
-        let graph = Graph::from_edges(nodes, || {
-            known.edges(self.problem).chain(self.obligations.iter().map(|it| (it.first, it.second)))
-        });
-        cycle::sort(&graph)
+        let seen = |txn: Txn| {
+            let sources = self.sources[self.problem.read_ids(txn)].iter().copied();
+            sources.filter(|&source| source != NONE)
+        };
+        let obligations = || self.obligations.iter().map(|it| (it.first, it.second));
+        cycle::sort(nodes, || known.edges_from(self.problem, seen).chain(obligations()))
     }
 
     // ---- sources against reads of one transaction ----
@@ -121,9 +143,9 @@ impl<'a> Saturation<'a> {
         let mut stamp = vec![NONE; self.problem.keys()];
         let mut first_of_key = vec![NONE; self.problem.keys()];
         let large = self.large_writers();
-        let mut reads: Vec<(Read, u32)> = Vec::new();
+        let mut reads: Vec<Seen> = Vec::new();
         let mut sources: Vec<(Txn, usize)> = Vec::new();
-        let mut in_turn: Vec<&Read> = Vec::new();
+        let mut in_turn: Vec<usize> = Vec::new();
         for txn in 0..self.problem.len() as Txn {
             if !self.is_live(txn) {
                 continue;
@@ -131,34 +153,35 @@ impl<'a> Saturation<'a> {
             reads.clear();
             sources.clear();
             in_turn.clear();
-            in_turn.extend(self.reads_of(txn));
-            if !in_turn.is_sorted_by_key(|read| read.op) {
-                in_turn.sort_by_key(|read| read.op);
+            in_turn.extend(self.read_ids(txn));
+            let op = |&id: &usize| self.problem.reads[id].op;
+            if !in_turn.is_sorted_by_key(op) {
+                in_turn.sort_by_key(op);
             }
-            for &read in &in_turn {
-                let key = read.key as usize;
-                let next = if stamp[key] == txn { first_of_key[key] } else { NONE };
-                stamp[key] = txn;
-                first_of_key[key] = reads.len() as u32;
-                let source = self.writer(read.source);
+            for &id in &in_turn {
+                let Read { key, op, .. } = self.problem.reads[id];
+                let place = key as usize;
+                let next = if stamp[place] == txn { first_of_key[place] } else { NONE };
+                stamp[place] = txn;
+                first_of_key[place] = reads.len() as u32;
+                let source = self.sources[id];
                 if source != NONE && !sources.iter().any(|&(seen, _)| seen == source) {
                     sources.push((source, reads.len()));
                 }
-                reads.push((*read, next));
+                reads.push(Seen { key, source, op, next });
             }
             if reads.len() < 2 {
                 continue;
             }
             for &(seen, place) in &sources {
                 // What one operation saw at several keys it saw at once.
-                let op = reads[place].0.op;
-                let later = || reads[place..].iter().take_while(|(read, _)| read.op == op).count();
+                let op = reads[place].op;
+                let later = || reads[place..].iter().take_while(|read| read.op == op).count();
                 let from = if earlier { place + later() } else { 0 };
                 if self.problem.versions_of(seen).len() > WRITES_WALKED_MAX {
-                    for (read, _) in &reads[from.min(reads.len())..] {
-                        let source = self.writer(read.source);
-                        if source != seen && large.contains(&(seen, read.key)) {
-                            self.oblige(seen, source, txn)?;
+                    for read in &reads[from.min(reads.len())..] {
+                        if read.source != seen && large.contains(&(seen, read.key)) {
+                            self.oblige(seen, read.source, txn)?;
                         }
                     }
                     continue;
@@ -169,12 +192,11 @@ impl<'a> Saturation<'a> {
                     }
                     let mut at = first_of_key[version.key as usize];
                     while at != NONE && at as usize >= from {
-                        let (read, next) = &reads[at as usize];
-                        let source = self.writer(read.source);
-                        if source != seen {
-                            self.oblige(seen, source, txn)?;
+                        let read = reads[at as usize];
+                        if read.source != seen {
+                            self.oblige(seen, read.source, txn)?;
                         }
-                        at = *next;
+                        at = read.next;
                     }
                 }
             }
@@ -204,11 +226,9 @@ impl<'a> Saturation<'a> {
         for (session, txns) in by_session.iter().enumerate() {
             for &txn in txns {
                 for id in self.problem.read_ids(txn) {
-                    let read = self.problem.reads[id];
-                    let key = read.key as usize;
-                    let is_base = self.is_base.get(id).copied().unwrap_or(false);
-                    let source = self.writer(read.source);
-                    if stamp[key] == session as u32 && last[key] != source && !is_base {
+                    let key = self.problem.reads[id].key as usize;
+                    let source = self.sources[id];
+                    if stamp[key] == session as u32 && last[key] != source && !self.is_base(id) {
                         self.oblige(last[key], source, txn)?;
                     }
                 }
@@ -232,55 +252,65 @@ impl<'a> Saturation<'a> {
         let writers = Writers::of(self.problem, &chains);
         let (start, reads) = self.reads_by_key();
         let mut clocks = Clocks::new(self.problem.len(), chains.count);
+        let mut fetched = Vec::new();
         let mut from = 0;
         while from < chains.count {
             clocks.run(self, &chains, order, from);
             for key in 0..self.problem.keys() as u32 {
                 let of_key = &reads[start[key as usize] as usize..start[key as usize + 1] as usize];
-                self.oblige_causes_on(key, of_key, &writers, &clocks)?;
+                self.oblige_causes_on(key, of_key, &writers, &clocks, &mut fetched)?;
             }
             from += CHAINS_AT_ONCE as u32;
         }
         Ok(())
     }
 
-    /// The obligations of one key's reads: a key's writers are few and stay near.
+    /// The obligations of one key's reads: a key's writers are few and stay near. Clocks are far apart: those of several
+    /// reads are fetched at once, which waits once.
     fn oblige_causes_on(
         &mut self,
         key: u32,
-        reads: &[u32],
+        reads: &[KeyRead],
         writers: &Writers,
         clocks: &Clocks,
+        fetched: &mut Vec<u32>,
     ) -> Result<(), Obligation> {
         let groups = writers.groups_within(key, clocks.from, clocks.end());
-        for &id in reads {
-            let read = self.problem.reads[id as usize];
-            let source = self.writer(read.source);
-            let seen = clocks.row(read.txn);
-            let before_source = if source == NONE { None } else { Some(clocks.row(source)) };
-            for group in groups {
-                let column = (group.chain - clocks.from) as usize;
-                let places = &writers.places[group.from as usize..group.to as usize];
-                if places[0] >= seen[column] {
-                    continue;
+        for reads in reads.chunks(READS_AT_ONCE) {
+            fetched.clear();
+            for read in reads {
+                fetched.extend_from_slice(clocks.row(read.txn));
+                match read.source {
+                    NONE => fetched.resize(fetched.len() + clocks.width, 0),
+                    source => fetched.extend_from_slice(clocks.row(source)),
                 }
-                let last = places.partition_point(|&place| place < seen[column]) - 1;
-                let writer = writers.txns[group.from as usize + last];
-                // What precedes the source anyway need not be said.
-                let is_said = writer == source || before_source.is_some_and(|row| row[column] > places[last]);
-                if !is_said {
-                    self.oblige(writer, source, read.txn)?;
+            }
+            for (read, rows) in reads.iter().zip(fetched.chunks_exact(2 * clocks.width)) {
+                let (seen, before_source) = rows.split_at(clocks.width);
+                for group in groups {
+                    let column = (group.chain - clocks.from) as usize;
+                    if group.first >= seen[column] {
+                        continue;
+                    }
+                    let places = &writers.places[group.from as usize..group.to as usize];
+                    let last = places.partition_point(|&place| place < seen[column]) - 1;
+                    // What precedes the source anyway need not be said.
+                    if before_source[column] > places[last] {
+                        continue;
+                    }
+                    let writer = writers.txns[group.from as usize + last];
+                    if writer != read.source {
+                        self.oblige(writer, read.source, read.txn)?;
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    /// The reads of each key, as ids, and where each key's begin.
-    fn reads_by_key(&self) -> (Vec<u32>, Vec<u32>) {
-        let counts = |id: &usize| {
-            !self.is_base.get(*id).copied().unwrap_or(false) && self.is_live(self.problem.reads[*id].txn)
-        };
+    /// The reads of each key, and where each key's begin.
+    fn reads_by_key(&self) -> (Vec<u32>, Vec<KeyRead>) {
+        let counts = |id: &usize| !self.is_base(*id) && self.is_live(self.problem.reads[*id].txn);
         let ids = || (0..self.problem.reads.len()).filter(counts);
         let mut start = vec![0u32; self.problem.keys() + 1];
         for id in ids() {
@@ -290,10 +320,11 @@ impl<'a> Saturation<'a> {
             start[key] += start[key - 1];
         }
         let mut next = start.clone();
-        let mut reads = vec![0; start[start.len() - 1] as usize];
+        let mut reads = vec![KeyRead { txn: NONE, source: NONE }; start[start.len() - 1] as usize];
         for id in ids() {
-            let place = &mut next[self.problem.reads[id].key as usize];
-            reads[*place as usize] = id as u32;
+            let Read { key, txn, .. } = self.problem.reads[id];
+            let place = &mut next[key as usize];
+            reads[*place as usize] = KeyRead { txn, source: self.sources[id] };
             *place += 1;
         }
         (start, reads)
@@ -301,23 +332,17 @@ impl<'a> Saturation<'a> {
 
     /// Transactions in an order that contains session order and wr; or a cycle of those.
     fn causal_order(&self) -> Result<Vec<Txn>, Vec<Txn>> {
-        let graph = Graph::from_edges(self.problem.len(), || {
+        cycle::sort(self.problem.len(), || {
             (0..self.problem.len() as Txn)
                 .filter(|&txn| self.is_live(txn))
                 .flat_map(|txn| self.causes(txn).map(move |before| (before, txn)))
-        });
-        let place = cycle::sort(&graph)?;
-        let mut order = vec![0; place.len()];
-        for (txn, &place) in place.iter().enumerate() {
-            order[place as usize] = txn as Txn;
-        }
-        Ok(order)
+        })
     }
 
     /// What directly precedes a transaction by session order and wr.
     fn causes(&self, txn: Txn) -> impl Iterator<Item = Txn> + '_ {
         let previous = Some(self.problem.previous[txn as usize]).filter(|&previous| previous != NONE);
-        let sources = self.reads_of(txn).map(|read| self.writer(read.source)).filter(|&it| it != NONE);
+        let sources = self.read_ids(txn).map(|id| self.sources[id]).filter(|&source| source != NONE);
         previous.into_iter().chain(sources)
     }
 
@@ -424,6 +449,8 @@ struct Writers {
 #[derive(Clone, Copy)]
 struct Group {
     chain: u32,
+    /// The place of the first.
+    first: u32,
     from: u32,
     to: u32,
 }
@@ -444,14 +471,17 @@ impl Writers {
         let mut it = Self { start: vec![0], groups: Vec::new(), txns, places: Vec::new() };
         it.places = vec![0; it.txns.len()];
         for (key, &end) in next.iter().enumerate().take(problem.keys()) {
-            let first = it.groups.len();
+            let groups = it.groups.len();
             for at in problem.key_start[key]..end {
                 let txn = it.txns[at as usize];
                 let chain = chains.of[txn as usize];
                 it.places[at as usize] = chains.place[txn as usize];
-                match it.groups[first..].last_mut() {
+                match it.groups[groups..].last_mut() {
                     Some(group) if group.chain == chain => group.to = at + 1,
-                    _ => it.groups.push(Group { chain, from: at, to: at + 1 }),
+                    _ => {
+                        let first = chains.place[txn as usize];
+                        it.groups.push(Group { chain, first, from: at, to: at + 1 });
+                    }
                 }
             }
             it.start.push(it.groups.len() as u32);
@@ -470,6 +500,8 @@ impl Writers {
 
 /// How many chains one pass keeps clocks of.
 const CHAINS_AT_ONCE: usize = 64;
+/// How many reads' clocks are fetched at once.
+const READS_AT_ONCE: usize = 32;
 
 /// For each transaction and chain, how many of the chain precede the transaction.
 struct Clocks {

@@ -86,8 +86,8 @@ pub(super) struct Search<'a> {
     pub(super) session: Vec<(u32, bool)>,
     /// The operation that wrote each version; only where single operations count.
     pub(super) written_by: Vec<OpId>,
-    /// The reads of each key; only where rw edges are walked.
-    pub(super) reads_of_key: Vec<Vec<u32>>,
+    /// Who reads which version; only where rw edges are walked.
+    pub(super) readers: Readers,
     // Literals by what they stand for.
     orders: FxHashMap<(Txn, Txn), Var>,
     picks: FxHashMap<(u32, u32), Var>,
@@ -111,6 +111,38 @@ pub(super) struct Walk {
     pub(super) cost_of: Vec<(u32, u32)>,
     pub(super) via: Vec<(Node, Why)>,
     pub(super) target: Vec<u32>,
+}
+
+/// The reads that saw a version, by version where that is known.
+#[derive(Default)]
+pub(super) struct Readers {
+    known: FxHashMap<u32, Vec<u32>>,
+    /// By key: those of the initial version.
+    initial: FxHashMap<u32, Vec<u32>>,
+    /// By key: those that may have seen one of several.
+    open: FxHashMap<u32, Vec<u32>>,
+}
+
+impl Readers {
+    fn of(problem: &Problem, is_unshown: &[bool]) -> Self {
+        let mut it = Self::default();
+        for (id, read) in problem.reads.iter().enumerate() {
+            let is_open = !read.is_known() || is_unshown.get(id).copied().unwrap_or(false);
+            let of = match read.source {
+                _ if is_open => it.open.entry(read.key),
+                INITIAL => it.initial.entry(read.key),
+                source => it.known.entry(source),
+            };
+            of.or_default().push(id as u32);
+        }
+        it
+    }
+
+    /// Those that may have seen a version of a key.
+    pub(super) fn of_version(&self, key: u32, version: u32) -> impl Iterator<Item = u32> + '_ {
+        let known = if version == INITIAL { self.initial.get(&key) } else { self.known.get(&version) };
+        known.into_iter().chain(self.open.get(&key)).flatten().copied()
+    }
 }
 
 /// Why one transaction comes before another.
@@ -170,7 +202,7 @@ impl<'a> Search<'a> {
             is_unshown: marked(&problem.unshown, problem.reads.len()),
             session,
             written_by: Vec::new(),
-            reads_of_key: Vec::new(),
+            readers: Readers::default(),
             orders: FxHashMap::default(),
             picks: FxHashMap::default(),
             asked: FxHashSet::default(),
@@ -192,10 +224,7 @@ impl<'a> Search<'a> {
             it.written_by = written_by(history, problem);
         }
         if setting.sight == Sight::Updates {
-            it.reads_of_key = vec![Vec::new(); problem.keys()];
-            for (id, read) in problem.reads.iter().enumerate() {
-                it.reads_of_key[read.key as usize].push(id as u32);
-            }
+            it.readers = Readers::of(problem, &it.is_unshown);
         }
         for key in 0..problem.keys() as u32 {
             it.line_up(key, true);

@@ -210,7 +210,7 @@ impl Search<'_> {
             let key = self.problem.versions[version as usize].key as usize;
             let place = self.place[version as usize];
             let before = place.checked_sub(1).map_or(INITIAL, |before| self.lanes[key][before as usize]);
-            for &id in &self.reads_of_key[key] {
+            for id in self.readers.of_version(key as u32, before) {
                 let read = &self.problem.reads[id as usize];
                 let reads = read.txn != txn
                     && self.is_read(id)

@@ -15,6 +15,7 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let checking = checking.searching(&flags.search).map_err(Stop::Error)?;
     let checking = checking.ordered(order(flags).map_err(Stop::Error)?);
+    let checking = checking.sharing(flags.all_levels || flags.levels.level.len() > 1);
     if let Some(profile) = flags.policy.profile {
         for &level in &flags.levels.level {
             let meant = checking.meant(level).map_err(Stop::Error)?;

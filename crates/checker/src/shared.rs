@@ -1,0 +1,55 @@
+//! What levels share of a history.
+//!
+//! *What*: what each read can have seen does not depend on the level, except on what several reads of one key in one
+//! transaction mean. Whoever asks a history at several levels finds it out once for each of the two meanings.
+//!
+//! *Cost*: the problems stay in memory as long as this does, so a single question is asked without it.
+
+use crate::observe::{Problem, Refusal, Repeats, observe_on_demand, observe_with};
+use crate::verdict::Ryow;
+use crate::weak;
+use history::History;
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+/// What was found out about one history under one policy on reads of own writes; used with these only.
+#[derive(Debug, Default)]
+pub struct Shared {
+    one_version: OnceCell<Found>,
+    each_its_own: OnceCell<Found>,
+}
+
+/// It serves one policy.
+#[derive(Debug)]
+struct Found {
+    ryow: Ryow,
+    problem: Result<Problem, Refusal>,
+}
+
+impl Shared {
+    /// The problem at levels where several reads of a key are of one version; what predicates say may wait.
+    pub(crate) fn one_version(&self, history: &History, ryow: Ryow) -> Result<Cow<'_, Problem>, Refusal> {
+        take(&self.one_version, ryow, || observe_on_demand(history, ryow))
+    }
+
+    /// The problem at weaker levels, with all that lists show.
+    pub(crate) fn each_its_own(&self, history: &History, ryow: Ryow) -> Result<Cow<'_, Problem>, Refusal> {
+        take(&self.each_its_own, ryow, || {
+            let mut problem = observe_with(history, ryow, Repeats::EachItsOwn, &[])?;
+            weak::adjoin(&mut problem);
+            Ok(problem)
+        })
+    }
+}
+
+fn take(
+    cell: &OnceCell<Found>,
+    ryow: Ryow,
+    observe: impl Fn() -> Result<Problem, Refusal>,
+) -> Result<Cow<'_, Problem>, Refusal> {
+    let found = cell.get_or_init(|| Found { ryow, problem: observe() });
+    if found.ryow != ryow {
+        return observe().map(Cow::Owned);
+    }
+    found.problem.as_ref().map(Cow::Borrowed).map_err(Clone::clone)
+}
