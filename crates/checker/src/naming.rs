@@ -28,9 +28,10 @@ pub(crate) fn name(history: &History, edges: &[Edge]) -> Anomaly {
     let (base, common) = match anti {
         0 if count(EdgeKind::Wr) == 0 => ("G0".to_owned(), Some("dirty write")),
         0 => ("G1c".to_owned(), Some("circular information flow")),
-        1 => (format!("G-single{item}"), Some(single(edges))),
+        1 => (format!("G-single{item}"), Some(single(history, edges))),
         _ if !adjacent => (format!("G-nonadjacent{item}"), Some("long fork")),
-        2 if edges.len() == 2 => (format!("G2{item}"), Some("write skew")),
+        2 if edges.len() == 2 && item.is_empty() => ("G2".to_owned(), Some("predicate write skew")),
+        2 if edges.len() == 2 => ("G2-item".to_owned(), Some("write skew")),
         _ => (format!("G2{item}"), None),
     };
     let order = match (count(EdgeKind::Rt), count(EdgeKind::So)) {
@@ -132,11 +133,26 @@ fn is_lost_update(edges: &[Edge]) -> bool {
 }
 
 /// Common names of a cycle with one anti-dependency.
-fn single(edges: &[Edge]) -> &'static str {
+fn single(history: &History, edges: &[Edge]) -> &'static str {
     match edges {
-        [one, two] if one.key == two.key && (one.predicate || two.predicate) => "phantom",
+        [one, two] if one.key == two.key && (one.predicate || two.predicate) => {
+            if asks_two_things(history, one, two) { "predicate-many-preceders" } else { "phantom" }
+        }
         [one, two] if one.key == two.key => "non-repeatable read",
         [_, _] => "fractured read",
         _ => "read skew",
     }
+}
+
+/// Whether what was seen and what was missed are the results of two different predicates or ranges.
+fn asks_two_things(history: &History, one: &Edge, two: &Edge) -> bool {
+    let asked = |edge: &Edge| match edge.reason {
+        Reason::Saw { read, .. } | Reason::Missed { read, .. } => match history.operation(read) {
+            Operation::Scan { range, .. } | Operation::Iterate { range, .. } => Some((Some(range), None)),
+            Operation::Query { predicate, .. } => Some((None, Some(predicate.clone()))),
+            _ => None,
+        },
+        _ => None,
+    };
+    matches!((asked(one), asked(two)), (Some(one), Some(two)) if one != two)
 }

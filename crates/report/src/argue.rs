@@ -5,7 +5,7 @@
 use crate::finding::{Place, Step};
 use crate::{phrase, shorten};
 use checker::{Edge, EdgeKind, Reason};
-use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
+use history::{History, Id, KeyId, OpId, Operation, Predicate, Row, Status, TxnId, ValueId};
 
 /// How deep inferred edges are unfolded; an argument deeper than this is cut with a remark.
 const DEPTH_MAX: usize = 8;
@@ -44,7 +44,7 @@ impl Speaker<'_> {
         match edge.reason {
             Reason::Saw { read, write: Some(write) } => self.saw(edge, read, write),
             Reason::Saw { read, write: None } => self.saw_the_beginning(edge, read),
-            Reason::Missed { read, write } => self.missed(read, write),
+            Reason::Missed { read, write } => self.missed(edge, read, write),
             Reason::Overwrote { first, second } => self.overwrote(edge, first, second),
             Reason::Otherwise { ref because } => self.otherwise(edge, because, depth),
             Reason::Session => self.session(edge),
@@ -127,15 +127,39 @@ impl Speaker<'_> {
     }
 
     /// `2:0 read y = absent before 1:0 wrote y = 1`.
-    fn missed(&self, read: OpId, write: OpId) -> String {
+    fn missed(&self, edge: &Edge, read: OpId, write: OpId) -> String {
         let (reader, writer) = (self.owner(read), self.owner(write));
         if reader != writer {
-            return format!("{} before {}", self.deed(read), self.deed(write));
+            let matched = edge.key.map(|key| self.matched(key, read, write)).unwrap_or_default();
+            return format!("{} before {}{matched}", self.deed(read), self.deed(write));
         }
         let words = phrase::operation(self.history, self.history.operation(write));
         match write < read {
             true => format!("{} although it {words} itself before", self.deed(read)),
             false => format!("{} before it {words} itself", self.deed(read)),
+        }
+    }
+
+    /// `, which lies in that range`: why a write would have changed what an operation on many keys found.
+    fn matched(&self, key: KeyId, read: OpId, write: OpId) -> &'static str {
+        let Operation::Write { value, .. } = self.history.operation(write) else { return "" };
+        if value == ValueId::ABSENT {
+            return "";
+        }
+        let has_row = |rows: Option<&[Row]>| rows.is_some_and(|rows| rows.iter().any(|row| row.key == key));
+        let matches = |predicate: &Predicate| predicate.holds(self.history.values(), value);
+        match self.history.operation(read) {
+            Operation::Scan { rows, .. } | Operation::Iterate { rows, .. } if !has_row(rows) => {
+                ", which lies in that range"
+            }
+            Operation::Query { predicate, rows } if !has_row(rows) && matches(predicate) => ", which matches",
+            Operation::Query { predicate, rows } if has_row(rows) && !matches(predicate) => {
+                ", which no longer matches"
+            }
+            Operation::Update { predicate, .. } | Operation::DeleteWhere { predicate, .. } => {
+                if matches(predicate) { ", which matches" } else { ", which does not match" }
+            }
+            _ => "",
         }
     }
 

@@ -35,6 +35,7 @@ const PAGES: &[Page] = pages![
     "long-fork",
     "non-repeatable-read",
     "phantom",
+    "predicate-many-preceders",
     "read-of-a-deleted-row",
     "a-predicate-write-that-missed-a-row",
     "causality-violation",
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(slug("G-single-item", Some("read skew")), Some("causality-violation"));
         assert_eq!(slug("G-single-item-process", Some("stale read")), Some("stale-read-in-a-session"));
         assert_eq!(slug("G-single-item-realtime", Some("stale read")), Some("stale-read-in-real-time"));
-        assert_eq!(slug("G2", Some("write skew")), Some("write-skew-by-predicate"));
+        assert_eq!(slug("G2", Some("predicate write skew")), Some("write-skew-by-predicate"));
         assert_eq!(slug("G2-item-realtime", None), Some("write-skew"));
         assert_eq!(slug("G1c-process", Some("circular information flow")), Some("circular-information-flow"));
         assert_eq!(slug("G-nonadjacent", Some("long fork")), Some("long-fork"));

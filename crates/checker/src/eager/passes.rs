@@ -15,7 +15,7 @@
 //!    a ──x──▶ b ⇝ c ──y──▶ d ⇝ a      ¬x ∨ ¬y
 //! ```
 //!
-//! *Cost*: pruning, a transitive closure a round; clauses of two, the square of the open edges, so only up to
+//! *Cost*: pruning, a transitive closure, and what new edges change in it; clauses of two, the square of the open edges, so only up to
 //! [`TWO_WIDTH_EDGES_MAX`] of them.
 
 use super::constraints::{Constraints, Edge, index};
@@ -26,6 +26,9 @@ use solver::{Lit, Var};
 
 /// Beyond so many open edges their pairs are not looked at.
 const TWO_WIDTH_EDGES_MAX: usize = 20_000;
+
+/// The closure is made anew where more than this share of its edges is new.
+const UPDATE_ONE_IN: usize = 10;
 
 // ---- consolidation ----
 
@@ -112,19 +115,21 @@ impl Groups {
 
 /// Settles what known edges and clauses settle; false if that is a contradiction.
 pub(super) fn prune(constraints: &mut Constraints, budget: &Budget) -> bool {
+    let mut reach = None;
     loop {
         if budget.exhausted().is_some() {
             return true;
         }
-        let reach = match Reach::of(constraints.nodes, &constraints.known) {
-            Ok(reach) => reach,
+        let closure = match reach.take().map_or_else(|| Reach::of(constraints.nodes, &constraints.known), Ok)
+        {
+            Ok(closure) => closure,
             Err(NoClosure::Cycle) => return false,
             Err(NoClosure::TooLarge) => return true,
         };
         let mut found = Vec::new();
         for var in constraints.vars().filter(|var| constraints.settled[var.0 as usize].is_none()) {
             let closes =
-                |lit: Lit| constraints.edges_of(lit).iter().any(|&(from, to)| reach.reaches(to, from));
+                |lit: Lit| constraints.edges_of(lit).iter().any(|&(from, to)| closure.reaches(to, from));
             match (closes(var.positive()), closes(var.negative())) {
                 (true, true) => return false,
                 (true, false) => found.push(var.negative()),
@@ -132,12 +137,22 @@ pub(super) fn prune(constraints: &mut Constraints, budget: &Budget) -> bool {
                 (false, false) => {}
             }
         }
+        let before = constraints.known.len();
         if !settle(constraints, found.clone()) {
             return false;
         }
         let Some(forced) = propagate(constraints) else { return false };
         if found.is_empty() && forced == 0 {
             return true;
+        }
+        // A few edges more are added to the closure; for many it is made anew.
+        let added = &constraints.known[before..];
+        if added.len() <= constraints.known.len() / UPDATE_ONE_IN && closure.is_forward(added) {
+            let mut closure = closure;
+            if !closure.insert(added) {
+                return false;
+            }
+            reach = Some(closure);
         }
     }
 }

@@ -8,10 +8,14 @@
 //!   node 2    . . # 0 1 0 1 # # #      bits for 3 to 6; everything from 7 on is reached
 //! ```
 //!
-//! *Steps*: from the end of the order backwards, the union of what successors reach (Purdom's algorithm). *Cost*: edges
-//! times the width of that gap; without clocks the gap is all that follows, n² / 16 bytes. *Source*: the compact closure
-//! of vbox.txt §3.4, read off the graph instead of the clocks, so that it holds with and without them; veristrong.txt
-//! §6.3.
+//! *Steps*: from the end of the order backwards, the union of what successors reach (Purdom's algorithm). A new edge
+//! from u to v gives whoever reaches u what v reaches (Italiano's); only those can change whose gap v lies in. An edge
+//! against the order asks for another order, and the closure is made anew.
+//!
+//! *Cost*: edges times the width of the gap; without clocks the gap is all that follows, n² / 16 bytes. An edge more: the
+//! gaps that it falls into. *Source*: the compact closure of vbox.txt §3.4, read off the graph instead of the clocks, so
+//! that it holds with and without them; veristrong.txt §6.3. There is no matrix of paths: whoever needs a path is the
+//! solver, which finds it in the part of its order that an edge disturbs.
 
 use super::constraints::Edge;
 use solver::{Graph, Node};
@@ -116,10 +120,72 @@ impl Reach {
         until
     }
 
+    /// Adds edges; false if they close a cycle.
+    pub(super) fn insert(&mut self, edges: &[Edge]) -> bool {
+        // The farthest that anybody up to a place keeps bits: before, nobody has a gap that a later place lies in.
+        let farthest: Vec<u32> = (self.rows.iter())
+            .scan(0, |farthest, &(until, _)| {
+                *farthest = until.max(*farthest);
+                Some(*farthest)
+            })
+            .collect();
+        for &(from, to) in edges {
+            if self.reaches(to, from) {
+                return false;
+            }
+            if self.reaches(from, to) {
+                continue;
+            }
+            let (from, to) = (self.position[from as usize], self.position[to as usize]);
+            let first = farthest.partition_point(|&until| until <= to) as u32;
+            for place in first..=from {
+                if !self.has(place, to) && self.has(place, from) {
+                    self.reach_too(place, to);
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether all edges lead forward in the order.
+    pub(super) fn is_forward(&self, edges: &[Edge]) -> bool {
+        edges.iter().all(|&(from, to)| self.position[from as usize] < self.position[to as usize])
+    }
+
+    /// What a place reaches, another one before it reaches too.
+    fn reach_too(&mut self, place: u32, next: u32) {
+        let ((until, start), (all_from, from)) = (self.rows[place as usize], self.rows[next as usize]);
+        let skip = next / 64 - place / 64;
+        let (row, end) = (start + skip, start + until.max(place + 1).div_ceil(64) - place / 64);
+        let words = (end - row).min(all_from.max(next + 1).div_ceil(64) - next / 64);
+        for word in 0..words {
+            self.bits[(row + word) as usize] |= self.bits[(from + word) as usize];
+        }
+        self.bits[row as usize] |= 1 << (next % 64);
+        // Bits beyond the gap may be set on the way: they say nothing.
+        let mut at = all_from.max(next + 1);
+        while at < until {
+            self.bits[(start + at / 64 - place / 64) as usize] |= u64::MAX << (at % 64);
+            at = (at / 64 + 1) * 64;
+        }
+        let mut gap = until;
+        while gap > place + 1
+            && self.bits[(start + (gap - 1) / 64 - place / 64) as usize] >> ((gap - 1) % 64) & 1 == 1
+        {
+            gap -= 1;
+        }
+        self.rows[place as usize].0 = gap;
+    }
+
     /// Whether there is a path; a node reaches itself.
     #[inline]
     pub(super) fn reaches(&self, from: Node, to: Node) -> bool {
-        let (from, to) = (self.position[from as usize], self.position[to as usize]);
+        self.has(self.position[from as usize], self.position[to as usize])
+    }
+
+    /// Whether a place reaches another one.
+    #[inline]
+    fn has(&self, from: u32, to: u32) -> bool {
         let (until, start) = self.rows[from as usize];
         match to.cmp(&from) {
             Ordering::Less => false,
@@ -138,6 +204,7 @@ mod tests {
 
     #[test]
     fn paths_are_those_of_a_search() {
+        let mut inserted = 0;
         for seed in 0..300 {
             let mut random = Random::new(seed);
             let nodes = 1 + random.below(200);
@@ -156,7 +223,16 @@ mod tests {
                     edges.push((from as Node, from as Node + 5));
                 }
             }
-            let reach = Reach::of(nodes, &edges).expect("edges that go up make no cycle");
+            // Some of the edges come later.
+            let (late, early): (Vec<Edge>, Vec<Edge>) = edges.iter().partition(|_| random.below(4) == 0);
+            let mut reach = Reach::of(nodes, &early).expect("edges that go up make no cycle");
+            let forward: Vec<Edge> = late.iter().copied().filter(|edge| reach.is_forward(&[*edge])).collect();
+            inserted += forward.len();
+            assert!(reach.insert(&forward), "edges that go up make no cycle");
+            if let Some(&(from, to)) = early.first() {
+                assert!(!reach.insert(&[(to, from)]), "seed {seed}: a way back closes a cycle");
+            }
+            let edges: Vec<Edge> = early.into_iter().chain(forward).collect();
             let graph = Graph::new(nodes, &edges);
             for from in 0..nodes as Node {
                 let mut seen = vec![false; nodes];
@@ -171,6 +247,7 @@ mod tests {
                 }
             }
         }
+        assert!(inserted > 2_000, "only {inserted} edges came later");
         assert_eq!(Reach::of(2, &[(0, 1), (1, 0)]).err(), Some(NoClosure::Cycle));
     }
 }
