@@ -9,7 +9,7 @@
 //! cargo run --release -p taipan-bench -- generate [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- levels [TRANSACTIONS | --adya PROGRAM]
 //! cargo run --release -p taipan-bench -- survey HISTORY…
-//! cargo run --release -p taipan-bench -- timestamps [TRANSACTIONS]
+//! cargo run --release -p taipan-bench -- timestamps [TRANSACTIONS [offline|online|sustained|socket]]
 //! cargo run --release -p taipan-bench -- checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its measurements")]
@@ -54,6 +54,10 @@ fn main() -> ExitCode {
         ["levels", "--adya", program] => levels::run(100_000, Some(program.as_ref())),
         ["levels", transactions] => run(transactions, |transactions| levels::run(transactions, None)),
         ["survey", ref paths @ ..] => levels::survey_files(paths),
+        ["timestamps", transactions, part] => match transactions.parse() {
+            Ok(transactions) => timestamps::run_part(transactions, part),
+            Err(_) => Err(USAGE.into()),
+        },
         ["read", ref paths @ ..] => peers::read(paths),
         ["convert", from, to] => memory::convert_and_measure(from.as_ref(), to.as_ref()),
         ["checks", ref rest @ ..] => checks::run(rest),
@@ -74,4 +78,6 @@ fn main() -> ExitCode {
 const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate|levels|timestamps [TRANSACTIONS]
        taipan-bench levels --adya PROGRAM
        taipan-bench survey|read HISTORY…
+       taipan-bench timestamps TRANSACTIONS offline|online|sustained|socket
+       taipan-bench read HISTORY…
        taipan-bench checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]";

@@ -1,16 +1,20 @@
 //! The checker with its memory on disk: a function of batches and moments.
 //!
 //! **Steps** for batches that have arrived ([`Engine::take`]):
-//! 1. all of them into the journal, which is then on disk;
-//! 2. each to the checker, and whoever waits for it hears of it;
+//! 1. all of them into the journal's file;
+//! 2. each to the checker;
 //! 3. the watermark, from the stream itself or from the pace of arrivals: into the journal, then to the checker;
-//! 4. what is certain now goes out, once: findings are numbered, and the ledger knows up to where they were told.
+//! 4. what is certain now goes out, once the journal is on disk: findings are numbered, and the ledger knows up to
+//!    where they were told.
+//!
+//! Whoever waits for a batch hears of it when the journal is on disk ([`Told::waiting`]); that may take a while, and the
+//! checker need not wait for it.
 //!
 //! **Invariant.** The checker's state is a function of the checkpoint and the journal. So a restart comes to the
 //! same state, finds the same findings with the same numbers, and tells those that the ledger does not hold.
 
 use crate::feed::{FEED, Join, Joiner, Output};
-use crate::intake::{Batch, Place};
+use crate::intake::{Acknowledge, Batch, Place};
 use crate::journal::{self, Journal, Record};
 use crate::lines::{cut, parse};
 use crate::outlet::finding_line;
@@ -19,6 +23,8 @@ use crate::spill::Spill;
 use crate::store::{Head, Ledger, Store, last_lines};
 use checker::timestamped::online::{Found, Online, Settings};
 use history::Timestamp;
+use std::fmt;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -41,7 +47,7 @@ pub struct EngineOptions {
 }
 
 /// What one step brought.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Told {
     /// What is certain since the last step, in order.
     pub findings: Vec<Found>,
@@ -49,6 +55,22 @@ pub struct Told {
     pub lines: Vec<String>,
     /// Lines that could not be understood, a sentence each.
     pub refused: Vec<String>,
+    /// Who is to hear that everything up to here is durable.
+    pub waiting: Vec<Box<dyn Acknowledge>>,
+    /// The journal that has to be on disk before; none if nothing outlives the process anyway.
+    pub journal: Option<File>,
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { findings, refused, waiting, .. } = self;
+        let waiting = waiting.len();
+        f.debug_struct("Told")
+            .field("findings", findings)
+            .field("refused", refused)
+            .field("waiting", &waiting)
+            .finish()
+    }
 }
 
 /// The checker, its journal and its checkpoints.
@@ -170,7 +192,10 @@ impl Engine {
             for batch in &batches {
                 durable.journal.add_batch(batch.place.as_ref(), &batch.bytes)?;
             }
-            durable.journal.sync()?;
+            durable.journal.flush()?;
+            if batches.iter().any(|batch| batch.waiting.is_some()) {
+                told.journal = Some(durable.journal.handle()?);
+            }
         }
         for batch in batches {
             // 2.
@@ -183,9 +208,7 @@ impl Engine {
             let count = batch.parsed.history.len() as u64;
             self.pacer.arrived(count, self.online.newest(), now);
             told.refused.extend(batch.parsed.refused);
-            if let Some(waiting) = batch.waiting {
-                waiting.done();
-            }
+            told.waiting.extend(batch.waiting);
             // 3. What the stream itself says is in the journal with the batch.
             if let (Some((watermark, horizon)), None) = (batch.parsed.told, &self.join) {
                 self.online.advance(watermark, horizon)?;

@@ -101,6 +101,11 @@ impl Journal {
         Ok(())
     }
 
+    /// The file, for whoever sees to it that what was written so far comes to disk.
+    pub(crate) fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     /// Returns when everything is on disk.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.flush()?;

@@ -15,7 +15,9 @@
 //!     v    v    v     v    v
 //!        intake   a bounded queue; a full one makes sources wait (back-pressure)
 //!           |
-//!        engine   journal → sync → check → acknowledge → advance the watermark → findings
+//!        engine   journal → check → advance the watermark → findings, once the journal is on disk
+//!           |  \
+//!           |   syncer   brings the journal to disk, acknowledges
 //!           |
 //!   findings file, standard output, webhook, page, metrics
 //! ```
@@ -40,6 +42,7 @@ mod sockets;
 mod spill;
 mod status;
 mod store;
+mod syncer;
 
 pub use broker::BrokerAddress;
 pub use engine::{Engine, EngineOptions, Told};

@@ -8,6 +8,7 @@ use crate::intake::{self, Intake, Outflow};
 use crate::outlet::Outlets;
 use crate::sockets;
 use crate::status::{Board, Delays, FINDINGS_MAX, Sample, Status, memory_bytes};
+use crate::syncer::Syncer;
 use checker::timestamped::online::Kind;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -140,6 +141,7 @@ impl Service {
         let Threads { all, bound, streams_only, failed } = threads;
         let worker = Worker {
             engine,
+            syncer: Syncer::start().map_err(while_doing("starting"))?,
             outflow,
             outlets,
             board: board.clone(),
@@ -285,6 +287,7 @@ impl Threads {
 /// The engine's thread.
 struct Worker {
     engine: Engine,
+    syncer: Syncer,
     outflow: Outflow,
     outlets: Outlets,
     board: Board,
@@ -305,6 +308,8 @@ struct Worker {
 impl Worker {
     fn work(mut self, found: &Told, sources: Vec<JoinHandle<()>>) -> Result<Ended, Trouble> {
         let result = self.run(found);
+        let synced = self.syncer.finish().map_err(while_doing("writing the journal"));
+        let result = result.and_then(|ended| synced.map(|()| ended));
         // Sources that wait for room must not wait for ever.
         self.stop.store(true, Ordering::Relaxed);
         let Self { outflow, outlets, .. } = self;
@@ -373,7 +378,7 @@ impl Worker {
         let now = Instant::now();
         let arrivals: Vec<(Instant, u64)> =
             batches.iter().map(|batch| (batch.arrived, batch.parsed.history.len() as u64)).collect();
-        let told = match batches.is_empty() {
+        let mut told = match batches.is_empty() {
             true => self.engine.tick(now),
             false => self.engine.take(batches, now),
         }
@@ -381,6 +386,11 @@ impl Worker {
         let done = Instant::now();
         for (arrived, count) in arrivals {
             self.board.delayed(count, done - arrived);
+        }
+        let waiting = std::mem::take(&mut told.waiting);
+        match told.journal.take() {
+            Some(journal) => self.syncer.put(journal, waiting).map_err(while_doing("writing the journal"))?,
+            None => waiting.into_iter().for_each(|waiting| waiting.done()),
         }
         self.tell(&told)?;
         for refused in &told.refused {
