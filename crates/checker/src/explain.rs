@@ -156,9 +156,11 @@ pub(crate) fn of_contradiction(history: &History, contradiction: &Contradiction)
         Contradiction::Internal { op } => internal(history, op),
         Contradiction::NonRepeatable { first, second } => non_repeatable(history, first, second),
         Contradiction::NoSource { op, key } => vec![bad_source(history, op, Some(key))],
-        Contradiction::BrokenList { op } | Contradiction::BadRows { op } => {
-            vec![bad_source(history, op, None)]
-        }
+        Contradiction::BadRows { op } => match rows::twice(&history.operation(op)) {
+            Some(key) => vec![twice(history, op, key)],
+            None => vec![bad_source(history, op, None)],
+        },
+        Contradiction::BrokenList { op } => vec![bad_source(history, op, None)],
         Contradiction::IncompatibleLists { first, second } => {
             vec![bad_source(history, first, None), bad_source(history, second, None)]
         }
@@ -175,6 +177,16 @@ fn is_by_predicate(history: &History, op: OpId, key: KeyId) -> bool {
     let operation = history.operation(op);
     rows::is_about_many(&operation)
         && !matches!(rows::row_of(&operation, key), value if value.is_known() && value != ValueId::ABSENT)
+}
+
+/// Two rows of one key: the second, as a rule, is what the transaction itself wrote.
+fn twice(history: &History, read: OpId, key: KeyId) -> Edge {
+    let txn = history.owner(read);
+    let own = history.transaction(txn).ops().take_while(|&(op, _)| op < read);
+    let write = own.filter(|(_, it)| it.key() == Some(key) && is_write(it)).last().map(|(op, _)| op);
+    let from = write.map(|_| txn);
+    let edge = edge(history, from, txn, EdgeKind::Wr, read, Reason::Saw { read, write });
+    Edge { key: Some(key), ..edge }
 }
 
 /// The read that contradicts its transaction's own last write.

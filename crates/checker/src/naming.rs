@@ -4,6 +4,7 @@
 //! adjacent, whether session or real-time order is needed, whether predicates are. *Source*: Adya's
 //! thesis §3 and §4 for the phenomena, Elle for the vocabulary.
 
+use crate::rows;
 use crate::verdict::{Anomaly, Edge, EdgeKind, Reason};
 use history::{History, OpId, Operation, Status};
 
@@ -53,6 +54,7 @@ pub(crate) fn common_name(name: &str) -> Option<&'static str> {
         "G1a" => Some("aborted read"),
         "G1b" => Some("intermediate read"),
         "thin-air" => Some("value from nowhere"),
+        "duplicate-rows" => Some("a key twice"),
         _ => None,
     }
 }
@@ -63,6 +65,11 @@ fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
         && has_an_element_twice(history, read)
     {
         return anomaly("duplicate-elements", None);
+    }
+    if let Reason::Saw { read, .. } = edge.reason
+        && rows::twice(&history.operation(read)).is_some()
+    {
+        return anomaly("duplicate-rows", Some("a key twice"));
     }
     match edge.reason {
         Reason::Missed { read, write } if history.owner(read) == history.owner(write) => {

@@ -9,6 +9,7 @@
 //! * a transaction goes as in [`crate::restrict`]: what others saw of it becomes unknown;
 //! * a transaction goes as it is where sessions and clocks say that nobody saw it ([`hidden`]);
 //! * a result that was read may always go;
+//! * of a scan's range an end may go, with the rows there: whoever saw the whole saw the rest;
 //! * a write may go if nobody who is left can have seen it. In an order that explains what was there, no read finds that
 //!   write, so every read finds the same without it;
 //! * an empty transaction, an initial value of a key that nobody names, and all clocks may go.
@@ -16,8 +17,8 @@
 //! *Steps*:
 //! 1. The core of the evidence, and what it saw of others. If that is not violated by itself, nothing can be said.
 //! 2. One transaction after the other, where every operation is on one key.
-//! 3. One operation after the other: results first, then writes that nobody sees any more; larger pieces before single
-//!    ones. Again from 2 until nothing more can go.
+//! 3. Operations: results first, then the ends of scans' ranges, then writes that nobody sees any more; larger pieces
+//!    before single ones. Again from 2 until nothing more can go.
 //! 4. Initial values and clocks that do not matter.
 //! 5. Where that is still long, the same for a violation elsewhere in the history ([`elsewhere`]).
 //!
@@ -138,11 +139,11 @@ fn by_itself(history: &History, level: Level, core: &[TxnId], names: &Names<'_>)
     (sketch, part.txns)
 }
 
-/// Where every operation is on one key, initial values of other keys say nothing.
+/// Initial values of keys that no operation names and that lie in no range say nothing, unless a predicate asks for them.
 fn forget_unused_keys(sketch: &mut Sketch) {
     let mut initial = std::mem::take(&mut sketch.initial);
-    let used = Observed::keys(sketch);
-    initial.retain(|(key, _)| used.contains(key));
+    let (used, observed) = (Observed::keys(sketch), Observed::of(sketch));
+    initial.retain(|(key, _)| used.contains(key) || observed.may_show(key));
     sketch.initial = initial;
 }
 
@@ -241,6 +242,7 @@ impl Reducing<'_> {
             self.drop_hidden();
             self.drop_transactions();
             self.drop_results();
+            self.narrow_scans();
             self.drop_writes();
             if self.question.is_exhausted() {
                 self.is_minimal = false;
@@ -328,8 +330,44 @@ impl Reducing<'_> {
         }
     }
 
-    /// Leaves out writes that nobody can have seen, each by itself, and transactions that do nothing.
+    /// Leaves out ends of scans' ranges: a half, then a quarter of the rows, and so on.
+    fn narrow_scans(&mut self) {
+        for txn in 0..self.best.transactions.len() {
+            for place in 0..self.best.transactions[txn].ops.len() {
+                let mut piece = scanned(&self.best.transactions[txn].ops[place]).div_ceil(2);
+                while piece > 0 {
+                    let narrower = |sketch: &Sketch, first: bool| {
+                        let mut candidate = sketch.clone();
+                        let op = &mut candidate.transactions[txn].ops[place];
+                        *op = narrowed(op, piece, first)?;
+                        Some(candidate)
+                    };
+                    let mut is_narrower = false;
+                    for first in [true, false] {
+                        is_narrower |= narrower(&self.best, first).is_some_and(|it| self.attempt(it));
+                    }
+                    if !is_narrower {
+                        piece /= 2;
+                    }
+                }
+                if let Some(op) = tightened(&self.best.transactions[txn].ops[place]) {
+                    let mut candidate = self.best.clone();
+                    candidate.transactions[txn].ops[place] = op;
+                    self.attempt(candidate);
+                }
+            }
+        }
+    }
+
+    /// Leaves out writes that nobody can have seen, all at once or each by itself, and transactions that do nothing.
     fn drop_writes(&mut self) {
+        let observed = Observed::of(&self.best);
+        let mut bare = self.best.clone();
+        for txn in &mut bare.transactions {
+            txn.ops.retain(|operation| !(is_write(operation) && observed.misses(operation)));
+        }
+        bare.transactions.retain(|txn| !txn.ops.is_empty());
+        self.attempt(bare);
         for txn in (0..self.best.transactions.len()).rev() {
             for place in (0..self.best.transactions[txn].ops.len()).rev() {
                 let operation = &self.best.transactions[txn].ops[place];
@@ -348,11 +386,9 @@ impl Reducing<'_> {
     }
 
     fn drop_initial_values(&mut self) {
-        if !rows::has_many(&self.best.build()) {
-            let mut candidate = self.best.clone();
-            forget_unused_keys(&mut candidate);
-            self.attempt(candidate);
-        }
+        let mut candidate = self.best.clone();
+        forget_unused_keys(&mut candidate);
+        self.attempt(candidate);
     }
 
     fn drop_clocks(&mut self) {
@@ -363,6 +399,44 @@ impl Reducing<'_> {
         }
         self.attempt(candidate);
     }
+}
+
+/// How many rows a scan has.
+fn scanned(operation: &SketchOp) -> usize {
+    match operation {
+        SketchOp::Scan { rows: Some(rows), .. } => rows.len(),
+        _ => 0,
+    }
+}
+
+/// A scan without so many of its rows, the first or the last, and without the part of its range where they are. Of a key
+/// that has several rows none goes without the others. `None` if nothing would be left of it, or nothing go.
+fn narrowed(operation: &SketchOp, piece: usize, first: bool) -> Option<SketchOp> {
+    let SketchOp::Scan { from, to, rows: Some(rows) } = operation else { return None };
+    if piece >= rows.len() {
+        return None;
+    }
+    let (mut from, mut to, mut rows) = (from.clone(), to.clone(), rows.clone());
+    let len = rows.len();
+    if first {
+        let bound = rows[piece].0.clone();
+        rows.retain(|(key, _)| *key >= bound);
+        from = Some(bound);
+    } else {
+        let bound = rows[len - piece].0.clone();
+        rows.retain(|(key, _)| *key < bound);
+        to = Some(bound);
+    }
+    (!rows.is_empty() && rows.len() < len).then_some(SketchOp::Scan { from, to, rows: Some(rows) })
+}
+
+/// A scan from its first row to its last, where keys are integers: of texts there is none that is right behind another.
+fn tightened(operation: &SketchOp) -> Option<SketchOp> {
+    let SketchOp::Scan { rows: Some(rows), .. } = operation else { return None };
+    let (first, last) = (rows.iter().map(|row| &row.0).min()?, rows.iter().map(|row| &row.0).max()?);
+    let (Name::Int(first), Name::Int(last)) = (first, last) else { return None };
+    let behind = Name::Int(last.checked_add(1)?);
+    Some(SketchOp::Scan { from: Some(Name::Int(*first)), to: Some(behind), rows: Some(rows.clone()) })
 }
 
 /// A sketch without some of its operations.
@@ -420,11 +494,25 @@ mod tests {
                     if is_write(operation) && !observed.misses(operation) {
                         continue;
                     }
-                    let smaller = without(&sketch, |other| other == (txn, place)).build();
-                    let text =
-                        || format!("{level}: {txn}, {place}\n{sketch}\n{}", notation::to_string(&smaller));
-                    assert!(is(&smaller, level, "accepted"), "{}", text());
-                    steps += 1;
+                    let mut smaller = vec![without(&sketch, |other| other == (txn, place))];
+                    for first in [true, false] {
+                        let mut narrower = sketch.clone();
+                        let narrow = narrowed(operation, 1, first);
+                        if let Some(op) = if first { narrow } else { narrow.or_else(|| tightened(operation)) }
+                        {
+                            narrower.transactions[txn].ops[place] = op;
+                            forget_unused_keys(&mut narrower);
+                            smaller.push(narrower);
+                        }
+                    }
+                    for smaller in smaller {
+                        let smaller = smaller.build();
+                        let text = || {
+                            format!("{level}: {txn}, {place}\n{sketch}\n{}", notation::to_string(&smaller))
+                        };
+                        assert!(is(&smaller, level, "accepted"), "{}", text());
+                        steps += 1;
+                    }
                 }
             }
         }

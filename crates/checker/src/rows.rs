@@ -75,6 +75,19 @@ pub(crate) fn row_of(operation: &Operation<'_>, key: KeyId) -> ValueId {
     }
 }
 
+/// A key of which an operation on many keys returned two rows.
+pub(crate) fn twice(operation: &Operation<'_>) -> Option<KeyId> {
+    let (Operation::Scan { rows: Some(rows), .. }
+    | Operation::Iterate { rows: Some(rows), .. }
+    | Operation::Query { rows: Some(rows), .. }) = operation
+    else {
+        return None;
+    };
+    let mut keys: Vec<KeyId> = rows.iter().map(|row| row.key).collect();
+    keys.sort_unstable();
+    keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+}
+
 /// The keys of a history in their order, and what they may ever hold.
 pub(crate) struct Universe {
     sorted: Vec<KeyId>,

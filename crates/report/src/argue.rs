@@ -41,6 +41,11 @@ impl Speaker<'_> {
     }
 
     fn why(&self, edge: &Edge, depth: usize) -> String {
+        if let Reason::Saw { read, .. } = edge.reason
+            && let Some(twice) = self.saw_twice(read)
+        {
+            return twice;
+        }
         match edge.reason {
             Reason::Saw { read, write: Some(write) } => self.saw(edge, read, write),
             Reason::Saw { read, write: None } => self.saw_the_beginning(edge, read),
@@ -58,6 +63,22 @@ impl Speaker<'_> {
     fn module(&self, edge: &Edge, module: &str) -> String {
         let first = edge.from.map_or_else(|| "the initial state".to_owned(), |from| self.name(from));
         format!("{module}: {first} comes before {}", self.name(edge.to))
+    }
+
+    /// `2:0 scanned a..c, saw [b:1 b:2]: key b is there twice, with 1 and with 2`.
+    fn saw_twice(&self, read: OpId) -> Option<String> {
+        let (Operation::Scan { rows: Some(rows), .. }
+        | Operation::Iterate { rows: Some(rows), .. }
+        | Operation::Query { rows: Some(rows), .. }) = self.history.operation(read)
+        else {
+            return None;
+        };
+        let mut sorted: Vec<&Row> = rows.iter().collect();
+        sorted.sort_by_key(|row| row.key);
+        let pair = sorted.windows(2).find(|pair| pair[0].key == pair[1].key)?;
+        let value = |row: &Row| shorten::value(self.history.values(), row.value, None);
+        let (key, first, second) = (self.key(pair[0].key), value(pair[0]), value(pair[1]));
+        Some(format!("{}: {key} is there twice, with {first} and with {second}", self.deed(read)))
     }
 
     /// `2:0 read x = 1, which 1:0 wrote`.

@@ -42,6 +42,7 @@ const PAGES: &[Page] = pages![
     "stale-read-in-real-time",
     "stale-read-in-a-session",
     "duplicate-elements",
+    "duplicate-rows",
     "incompatible-order",
     "a-cycle-of-three",
     "an-order-that-had-to-be-inferred",

@@ -4,7 +4,7 @@
 //! order that explains the history.
 //!
 //! *Rules*: a read shows its value, and every element of a list; an absent key is a value, too. A scan or iterator shows
-//! its rows, and that any other key may be absent. A query shows its rows, and of any other key that its value does not
+//! its rows, and that any other key of its range may be absent. A query shows its rows, and of any other key that its value does not
 //! match: that can be any value. So does a predicate write, of every key.
 
 use crate::oracle::tiny::{Datum, Sketch, SketchOp};
@@ -18,10 +18,17 @@ pub(super) struct Observed {
     shown: HashSet<String>,
     /// Keys that a query shows, and whether there is one: every write to other keys may have been seen.
     queried: Option<HashSet<Name>>,
-    /// Whether some scan or iterator may have seen that a key is absent.
-    absences: bool,
+    /// Ranges in which some scan or iterator may have seen that a key is absent.
+    absences: Vec<Bounds>,
     /// Whether a predicate write may have seen anything.
     everything: bool,
+}
+
+/// From a key to before another.
+type Bounds = (Option<Name>, Option<Name>);
+
+fn is_inside((from, to): &Bounds, key: &Name) -> bool {
+    from.as_ref().is_none_or(|from| from <= key) && to.as_ref().is_none_or(|to| key < to)
 }
 
 /// Whether an operation changes something.
@@ -46,8 +53,9 @@ impl Observed {
     pub(super) fn note(&mut self, operation: &SketchOp) {
         match operation {
             SketchOp::Read { key, value, .. } => self.show(key, value),
-            SketchOp::Scan { rows: Some(rows), .. } | SketchOp::Iterate { rows: Some(rows), .. } => {
-                self.absences = true;
+            SketchOp::Scan { from, to, rows: Some(rows) }
+            | SketchOp::Iterate { from, to, rows: Some(rows), .. } => {
+                self.absences.push((from.clone(), to.clone()));
                 rows.iter().for_each(|(key, value)| self.show(key, value));
             }
             SketchOp::Query { rows: Some(rows), .. } => {
@@ -74,6 +82,11 @@ impl Observed {
         }
     }
 
+    /// Whether an operation on many keys may say something about a key.
+    pub(super) fn may_show(&self, key: &Name) -> bool {
+        self.everything || self.queried.is_some() || self.absences.iter().any(|bounds| is_inside(bounds, key))
+    }
+
     /// Whether nobody can have seen a write.
     pub(super) fn misses(&self, operation: &SketchOp) -> bool {
         if self.everything {
@@ -91,7 +104,9 @@ impl Observed {
         };
         !self.shown.contains(&entry(key, value))
             && !elements.iter().any(|element| self.shown.contains(&entry(key, element)))
-            && !(absent && (self.absences || self.shown.contains(&entry(key, &Datum::Absent))))
+            && !(absent
+                && (self.absences.iter().any(|bounds| is_inside(bounds, key))
+                    || self.shown.contains(&entry(key, &Datum::Absent))))
             && self.queried.as_ref().is_none_or(|keys| keys.contains(key))
     }
 }
