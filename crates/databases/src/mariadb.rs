@@ -51,9 +51,17 @@ impl MariaDb {
         Ok(Self { opts, about, server: None, snapshots: None })
     }
 
-    /// A private throw-away server, from the programs in `bin` or those installed; removed with the value.
+    /// A private throw-away MariaDB server, from the programs in `bin` or those installed; removed with the value.
     pub fn temporary(bin: Option<&Path>, settings: &[(String, String)]) -> Result<Self, Failure> {
-        let data = DataFolder::create(bin, settings)?;
+        Self::serving(DataFolder::of_mariadb(bin, settings)?)
+    }
+
+    /// The same of MySQL.
+    pub fn temporary_mysql(bin: Option<&Path>, settings: &[(String, String)]) -> Result<Self, Failure> {
+        Self::serving(DataFolder::of_mysql(bin, settings)?)
+    }
+
+    fn serving(data: DataFolder) -> Result<Self, Failure> {
         let base = OptsBuilder::default().socket(data.socket.to_str()).user(Some("root"));
         let without_database = with_our_options(base.clone());
         let ready = || MariaDbConnection::open(&without_database).is_ok();
@@ -173,6 +181,10 @@ impl Scripted for MariaDb {
 
     /// `information_schema.innodb_trx` would say the same, but is refreshed ten times a second at most and
     /// never while it is being read.
+    fn log_from(&self, place: u64) -> (String, u64) {
+        self.server.as_ref().map_or((String::new(), place), |server| server.log_from(place))
+    }
+
     fn is_waiting(&self, observer: &mut dyn Console, id: i64) -> Result<bool, Failure> {
         let rows = observer.send("SHOW ENGINE INNODB STATUS")?;
         let Some(Value::Text(status)) = rows.into_iter().next().and_then(|mut row| row.pop()) else {

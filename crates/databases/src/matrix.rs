@@ -58,6 +58,11 @@ pub trait Scripted {
         let _ = console;
     }
 
+    /// What the server wrote into its log from a place on, and where it ends now. Nothing where the log is not ours.
+    fn log_from(&self, place: u64) -> (String, u64) {
+        (String::new(), place)
+    }
+
     /// Whether a statement may wait for another session. If not, sessions need no threads.
     fn waits(&self) -> bool {
         true

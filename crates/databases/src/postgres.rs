@@ -196,6 +196,10 @@ impl Scripted for Postgres {
         Ok(Box::new(PostgresConsole { connection, id }))
     }
 
+    fn log_from(&self, place: u64) -> (String, u64) {
+        self.server.as_ref().map_or((String::new(), place), |server| server.log_from(place))
+    }
+
     fn is_waiting(&self, observer: &mut dyn Console, id: i64) -> Result<bool, Failure> {
         let rows =
             observer.send(&format!("SELECT 1 FROM pg_locks WHERE pid = {id} AND NOT granted LIMIT 1"))?;

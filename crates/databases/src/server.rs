@@ -16,7 +16,7 @@ use crate::driver::Failure;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -86,6 +86,19 @@ impl Server {
     /// The end of the server's log, long enough for the trace that a crash leaves.
     pub(crate) fn log_end(&self) -> String {
         last_lines(&fs::read_to_string(self.folder.log()).unwrap_or_default(), 200)
+    }
+
+    /// What the log holds from a place on, and where it ends now.
+    pub(crate) fn log_from(&self, place: u64) -> (String, u64) {
+        let mut bytes = Vec::new();
+        let read = fs::File::open(self.folder.log()).and_then(|mut log| {
+            log.seek(SeekFrom::Start(place))?;
+            log.read_to_end(&mut bytes)
+        });
+        match read {
+            Ok(len) => (String::from_utf8_lossy(&bytes).into_owned(), place + len as u64),
+            Err(_) => (String::new(), place),
+        }
     }
 
     fn not_started(&self, why: &str) -> Failure {

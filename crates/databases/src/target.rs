@@ -24,12 +24,20 @@ pub const TARGETS: &[TargetForm] = &[
     form("postgres:temp", "a throw-away PostgreSQL server; ?bin=DIR&SETTING=VALUE&…"),
     form("postgres://USER@HOST/DATABASE", "a running PostgreSQL server"),
     form("mariadb:temp", "a throw-away MariaDB server; ?bin=DIR&SETTING=VALUE&…"),
+    form("mysql:temp", "a throw-away MySQL server; ?bin=DIR&SETTING=VALUE&…"),
+    form("mysql://USER@HOST/DATABASE", "a running MariaDB or MySQL server"),
     form("fjall:", "fjall in a temporary folder; fjall:?probe=size reads by way of size_of first"),
     form("fjall:PATH", "a folder of fjall"),
     form("redb:", "redb in a temporary folder"),
     form("redb:PATH", "a redb file"),
-    form("mysql://USER@HOST/DATABASE", "a running MariaDB or MySQL server"),
 ];
+
+impl TargetForm {
+    /// Whether the database speaks SQL.
+    pub fn speaks_sql(&self) -> bool {
+        !["fjall:", "redb:"].iter().any(|scheme| self.form.starts_with(scheme))
+    }
+}
 
 /// Opens a target: starts the server it asks for, or connects to it.
 pub fn open(target: &str) -> Result<Box<dyn Database>, Failure> {
@@ -46,9 +54,13 @@ pub fn open(target: &str) -> Result<Box<dyn Database>, Failure> {
             let temp = Temp::parse(target, rest)?;
             Ok(Box::new(Postgres::temporary(temp.bin.as_deref(), &temp.settings)?))
         }
-        "mysql" | "mariadb" => {
+        "mariadb" => {
             let temp = Temp::parse(target, rest)?;
             Ok(Box::new(MariaDb::temporary(temp.bin.as_deref(), &temp.settings)?))
+        }
+        "mysql" => {
+            let temp = Temp::parse(target, rest)?;
+            Ok(Box::new(MariaDb::temporary_mysql(temp.bin.as_deref(), &temp.settings)?))
         }
         _ => Err(unknown(target)),
     }

@@ -218,7 +218,9 @@ impl Hunter<'_, '_> {
         finding: &Finding,
     ) -> Result<(), Failure> {
         let mut log = None;
-        if let Finding::Trouble(_) = finding {
+        if let Finding::Trouble(trouble) = finding
+            && trouble.is_down()
+        {
             self.summary.revived += 1;
             log = (self.revive)()?;
             self.stage.reopen()?;
@@ -276,16 +278,21 @@ impl Hunter<'_, '_> {
     }
 }
 
+/// A line of a log without what differs every time: digits are addresses, times and process ids.
+fn without_digits(line: &str) -> String {
+    let place: String = line.chars().filter(|letter| !letter.is_ascii_digit()).take(100).collect();
+    place.trim().to_owned()
+}
+
 /// What can be told before reduction.
 fn rough_kind(finding: &Finding, examined: &Examined, log: Option<&str>) -> String {
     match finding {
         Finding::Level(broken) => format!("{} at {}", broken.anomaly, broken.level),
         Finding::Trouble(Trouble::Hang { .. }) => "hang".to_owned(),
+        Finding::Trouble(Trouble::Complaint { line }) => format!("complaint ({})", without_digits(line)),
         Finding::Trouble(_) => {
-            // Digits are addresses, times and process ids.
             let words = log.and_then(|log| report::last_words(log).first().copied()).unwrap_or_default();
-            let place: String = words.chars().filter(|letter| !letter.is_ascii_digit()).take(100).collect();
-            format!("crash ({})", place.trim())
+            format!("crash ({})", without_digits(words))
         }
         Finding::Difference(difference) => {
             let kind = |step| {

@@ -116,7 +116,10 @@ pub fn examine(
         tally: Tally::default(),
         refusals: Vec::new(),
     };
-    match settle(stage, &mut examined, how, random).and_then(|()| judge(stage, &mut examined, how, random)) {
+    let judged = settle(stage, &mut examined, how, random)
+        .and_then(|()| judge(stage, &mut examined, how, random))
+        .and_then(|()| stage.listen());
+    match judged {
         Ok(()) => Ok(examined),
         Err(Trouble::Setup(failure)) => Err(failure),
         Err(trouble) => {

@@ -89,14 +89,45 @@ pub enum Trouble {
         /// The statement.
         sql: String,
     },
+    /// The server went on, but says in its log that something of its own is broken.
+    Complaint {
+        /// The line.
+        line: String,
+    },
     /// The case cannot even be set up.
     Setup(Failure),
+}
+
+impl Trouble {
+    /// Whether the server must be brought back.
+    pub fn is_down(&self) -> bool {
+        !matches!(self, Self::Complaint { .. })
+    }
+}
+
+/// What servers write into their logs about themselves when something of their own is broken.
+const COMPLAINTS: [&str; 8] = [
+    "PANIC:",
+    "TRAP:",
+    "Assertion fail",
+    "assertion fail",
+    "[ERROR] InnoDB",
+    "Incorrect key file",
+    "could not read block",
+    "corrupt",
+];
+
+/// The first complaint in a piece of a log. Statements that are logged are not the server's own words.
+fn complaint(log: &str) -> Option<&str> {
+    let own = log.lines().filter(|line| !line.contains("STATEMENT:") && !line.starts_with('\t'));
+    own.into_iter().find(|line| COMPLAINTS.iter().any(|words| line.contains(words)))
 }
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost { sql, message } => write!(f, "the connection broke ({message}) at: {sql}"),
+            Self::Complaint { line } => write!(f, "the server complains in its log: {line}"),
             Self::Hang { sql } => write!(f, "neither ends nor waits for a lock: {sql}"),
             Self::Setup(failure) => write!(f, "the case cannot be set up: {failure}"),
         }
@@ -118,6 +149,8 @@ pub struct Stage<'d> {
     schema: Vec<String>,
     in_server: Duration,
     patience: Duration,
+    /// How far the server's log has been read.
+    log_place: u64,
 }
 
 impl<'d> Stage<'d> {
@@ -125,7 +158,9 @@ impl<'d> Stage<'d> {
     pub fn open(database: &'d dyn Scripted, isolation: Isolation) -> Result<Self, Failure> {
         let mut observer = database.console()?;
         database.hurry(&mut *observer);
+        let (_, log_place) = database.log_from(0);
         Ok(Self {
+            log_place,
             database,
             isolation,
             observer,
@@ -166,7 +201,18 @@ impl<'d> Stage<'d> {
         self.sessions.clear();
         self.schema.clear();
         self.observer = self.database.console()?;
+        (_, self.log_place) = self.database.log_from(self.log_place);
         Ok(())
+    }
+
+    /// Reads what is new in the server's log: an error if it complains of itself.
+    pub(crate) fn listen(&mut self) -> Result<(), Trouble> {
+        let (log, place) = self.database.log_from(self.log_place);
+        self.log_place = place;
+        match complaint(&log) {
+            Some(line) => Err(Trouble::Complaint { line: line.trim().to_owned() }),
+            None => Ok(()),
+        }
     }
 
     /// Takes what cases made out of the database again.

@@ -78,7 +78,7 @@ impl Choice {
         (Self::InsertSelect, "insert-select", 5),
         (Self::Upsert, "upsert", 5),
         (Self::Update, "update", 25),
-        (Self::EqualUpdate, "equal-update", 4),
+        (Self::EqualUpdate, "equal-update", 12),
         (Self::Delete, "delete", 8),
         (Self::Savepoint, "savepoint", 4),
         (Self::Rollback, "rollback", 10),

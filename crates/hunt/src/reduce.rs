@@ -75,7 +75,9 @@ impl Reducer<'_, '_> {
             // Not even the schema is good.
             Err(_) => return Ok(None),
         };
-        if let Some(Finding::Trouble(_)) = &examined.finding {
+        if let Some(Finding::Trouble(trouble)) = &examined.finding
+            && trouble.is_down()
+        {
             (self.revive)()?;
             self.stage.reopen()?;
         }

@@ -6,8 +6,9 @@
 
 use databases::{Database, Failure, Fault, MariaDb, Postgres};
 use hunt::{
-    CampaignOptions, Examination, Settings, Stage, Summary, Weights, campaign, examine, levels, script,
+    CampaignOptions, Examination, Group, Settings, Stage, Summary, Weights, campaign, examine, levels, script,
 };
+use std::path::Path;
 use std::time::Duration;
 use workload::Random;
 
@@ -54,10 +55,7 @@ const REPEATABLE_READ: usize = 2;
 #[test]
 fn mariadb_hides_a_transactions_own_write() {
     let Some(mariadb) = unless_missing(MariaDb::temporary(None, &[])) else { return };
-    let mut options = options(&mariadb, Some(REPEATABLE_READ), 1500);
-    let mut weights = Weights::default();
-    assert!(weights.set("equal-update", 40));
-    options.settings.weights = weights;
+    let options = options(&mariadb, Some(REPEATABLE_READ), 3000);
     let summary = hunt(&mariadb, &options);
     let [group] = summary.groups.as_slice() else { panic!("not found in {} cases", summary.cases) };
     assert!(group.signature.contains("update+equal"), "{}", group.signature);
@@ -70,6 +68,25 @@ fn mariadb_hides_a_transactions_own_write() {
     };
     assert!(replay(&mariadb, REPEATABLE_READ).finding.is_some(), "the file shows it again");
     assert_eq!(replay(&mariadb, REPEATABLE_READ + 1).finding, None, "serializable is not blamed");
+}
+
+/// The twin of that bug in MySQL (#100328). `scripts/fetch-mysql-5.6` fetches the server; `TAIPAN_MYSQL` says where to.
+#[test]
+fn mysql_hides_a_transactions_own_write() {
+    let folder = std::env::var("TAIPAN_MYSQL").unwrap_or("/var/cache/taipan/mysql-5.6.24/server".to_owned());
+    if !Path::new(&folder).join("mysqld").exists() {
+        return eprintln!("SKIPPED: there is no MySQL in {folder} (scripts/fetch-mysql-5.6 fetches it)");
+    }
+    let mysql = MariaDb::temporary_mysql(Some(Path::new(&folder)), &[]).expect("it starts");
+    assert!(mysql.name().starts_with("MySQL 5.6"), "{}", mysql.name());
+    let mut options = options(&mysql, Some(REPEATABLE_READ), 3000);
+    options.findings_max = None;
+    let is_it = |group: &Group| group.signature.contains("update+equal");
+    // This server has other bugs as well.
+    let mut watch = |summary: &Summary| !summary.groups.iter().any(is_it);
+    let scripted = mysql.scripted().expect("it speaks SQL");
+    let summary = campaign(scripted, &options, &mut || Ok(None), &mut watch).expect("it runs");
+    assert!(summary.groups.iter().any(is_it), "not found in {} cases", summary.cases);
 }
 
 /// Figure 1 of the paper: held to the snapshot of their transactions, writes look at newer rows.
@@ -118,4 +135,27 @@ fn a_crash_is_a_finding_and_the_hunt_goes_on() {
     let [group] = summary.groups.as_slice() else { panic!("{:?}", summary.groups) };
     assert!(group.signature.starts_with("crash"), "{}", group.signature);
     assert!(group.discovery.log.is_some(), "the log is kept");
+}
+
+/// A server that goes on but writes that something of its own is broken is a finding, too.
+#[test]
+fn a_complaint_in_the_log_is_a_finding() {
+    let Some(postgres) = unless_missing(Postgres::temporary(None, &[])) else { return };
+    let mut options = options(&postgres, Some(0), 12);
+    options.findings_max = None;
+    options.reduction = Duration::from_millis(100);
+    let scripted = postgres.scripted().expect("it speaks SQL");
+    let mut console = scripted.console().expect("it opens");
+    let mut watch = |summary: &Summary| {
+        if summary.cases == 4 {
+            let sql = "DO $$BEGIN RAISE LOG 'TRAP: failed Assert(\"it is well\")'; END$$";
+            console.send(sql).expect("it takes that");
+        }
+        true
+    };
+    let summary = campaign(scripted, &options, &mut || Ok(None), &mut watch).expect("it goes on");
+    assert_eq!((summary.cases, summary.revived), (12, 0));
+    let [group] = summary.groups.as_slice() else { panic!("{:?}", summary.groups) };
+    assert!(group.signature.starts_with("complaint"), "{}", group.signature);
+    assert!(group.discovery.script.contains("it is well"), "{}", group.discovery.script);
 }

@@ -100,13 +100,22 @@ pub(crate) enum MatrixOutput {
 
 /// The targets that are live databases, a line each.
 pub(super) fn targets() -> String {
-    let rows: Vec<String> =
-        ::databases::TARGETS.iter().map(|row| format!("  {:30} {}", row.form, row.meaning)).collect();
+    table(|_| true)
+}
+
+/// Those of them that speak SQL.
+pub(super) fn sql_targets() -> String {
+    table(::databases::TargetForm::speaks_sql)
+}
+
+fn table(is_wanted: impl Fn(&::databases::TargetForm) -> bool) -> String {
+    let rows = ::databases::TARGETS.iter().filter(|row| is_wanted(row));
+    let rows: Vec<String> = rows.map(|row| format!("  {:30} {}", row.form, row.meaning)).collect();
     format!("Targets:\n{}", rows.join("\n"))
 }
 
 fn matrix_help() -> String {
-    targets()
+    sql_targets()
         + "
 
 Exit status: 0 if all is as expected, 1 if something is not, 3 for errors.

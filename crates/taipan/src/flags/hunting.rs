@@ -1,6 +1,6 @@
 //! What the user can type for `taipan hunt`.
 
-use super::databases::targets;
+use super::databases::sql_targets;
 use super::seconds;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -127,7 +127,7 @@ fn weight(text: &str) -> Result<(String, u64), String> {
 
 fn help() -> String {
     let weights = hunt::Choice::ALL.map(|(_, name, weight)| format!("{name}={weight}")).join(", ");
-    targets()
+    sql_targets()
         + &format!(
             "
 
