@@ -27,6 +27,7 @@ mod lanes;
 mod levels;
 mod lists;
 mod logical;
+mod looked_at;
 mod modules;
 mod naming;
 mod observe;
@@ -44,7 +45,6 @@ mod saturate;
 mod schedule;
 mod scripts;
 mod settle;
-mod shared;
 mod survey;
 pub mod timestamped;
 mod verdict;
@@ -59,11 +59,11 @@ pub use instead::{Instead, instead};
 pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
 pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, UnknownLevel, implications};
 pub use logical::split as split_into_logical;
+pub use looked_at::Shared;
 pub use modules::{Additions, CommitOrder, HappenedBefore, Linearizable, Module, VersionOrders};
 pub use pipeline::{check, check_sharing};
 pub use prove::add_proof;
 pub use reduce::{Reduced, reduce};
-pub use shared::Shared;
 pub use survey::{Mark, Survey, survey};
 pub use verdict::{
     Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,

@@ -60,6 +60,11 @@ impl Page {
         self.title().split(':').next().unwrap_or_default()
     }
 
+    /// What it says first: the anomaly in a sentence or two.
+    pub fn lead(&self) -> &'static str {
+        self.text.split("\n\n").nth(1).unwrap_or_default()
+    }
+
     /// Its file in the sources of the book.
     pub fn path(&self) -> String {
         format!("anomalies/{}.md", self.slug)
@@ -80,11 +85,19 @@ impl Page {
 
     /// Whether its example is explained by that name.
     fn is_explained_as(&self, wanted: &str) -> bool {
-        let said = self.text.lines().find_map(|line| line.split_once(": violated: "));
-        said.is_some_and(|(_, rest)| {
-            let names = rest.split(" (").take(2).map(|name| plain(name.trim_end_matches(')')));
-            names.into_iter().any(|name| name == wanted)
-        })
+        self.explained_as()
+            .is_some_and(|(name, common)| name == wanted || common.is_some_and(|it| it == wanted))
+    }
+
+    /// The names by which its example is explained: Elle's and the common one.
+    fn explained_as(&self) -> Option<(String, Option<String>)> {
+        let (_, said) = self.text.lines().find_map(|line| line.split_once(": violated: "))?;
+        // The last parentheses hold the size of the history.
+        let (names, _) = said.rsplit_once(" (")?;
+        match names.split_once(" (") {
+            Some((name, common)) => Some((plain(name), Some(plain(common)))),
+            None => Some((plain(names), None)),
+        }
     }
 }
 
@@ -110,22 +123,22 @@ pub fn pages_about(name: &str) -> Vec<Page> {
 pub(crate) fn page_of(anomaly: &Named) -> Option<Page> {
     let order = ["-process", "-realtime"].into_iter().find(|order| anomaly.name.ends_with(order));
     let base = anomaly.name.trim_end_matches(order.unwrap_or_default());
-    let said = |page: &Page| page.is_explained_as(&plain(&anomaly.name));
     let common = anomaly.common.map(plain);
-    let called = |page: &Page| common.as_ref().is_some_and(|common| page.is_called(common));
+    let exactly = |name: &str| {
+        let wanted = Some((plain(name), common.clone()));
+        PAGES.iter().find(|page| page.explained_as() == wanted)
+    };
+    let called = || {
+        let common = common.as_ref()?;
+        PAGES.iter().find(|page| page.is_called(common))
+    };
     let named = |name: &str| {
         let name = plain(name);
         PAGES.iter().find(|page| page.is_called(&name))
     };
-    let found = PAGES
-        .iter()
-        .find(|page| said(page) && called(page))
-        .or_else(|| PAGES.iter().find(|&page| called(page)));
-    found
-        .or_else(|| named(&anomaly.name))
-        .or_else(|| named(base))
-        .or_else(|| named(base.trim_end_matches("-item")))
-        .copied()
+    let found = exactly(&anomaly.name).or_else(|| exactly(base)).or_else(called);
+    let found = found.or_else(|| named(&anomaly.name)).or_else(|| named(base));
+    found.or_else(|| named(base.trim_end_matches("-item"))).copied()
 }
 
 /// A name without the marks that people write or leave out.
@@ -164,7 +177,8 @@ mod tests {
         assert_eq!(slug("G-single-item-process", Some("stale read")), Some("stale-read-in-a-session"));
         assert_eq!(slug("G-single-item-realtime", Some("stale read")), Some("stale-read-in-real-time"));
         assert_eq!(slug("G2", Some("predicate write skew")), Some("write-skew-by-predicate"));
-        assert_eq!(slug("G2-item-realtime", None), Some("write-skew"));
+        assert_eq!(slug("G2-item-realtime", None), Some("a-cycle-of-three"));
+        assert_eq!(slug("G2-item", Some("write skew")), Some("write-skew"));
         assert_eq!(slug("G1c-process", Some("circular information flow")), Some("circular-information-flow"));
         assert_eq!(slug("G-nonadjacent", Some("long fork")), Some("long-fork"));
         assert_eq!(slug("dirty-update", None), None);

@@ -1,17 +1,24 @@
 //! One self-contained page: no external assets, light and dark, usable by keyboard and without scripts.
 //!
-//! The page is a list of verdicts; a violation has its argument as steps, its core as a graph, and its
-//! transactions on the lanes of their sessions. Pointing at a step or an edge, or moving the focus to it, marks the
-//! operations it speaks of in all three. Below, the whole history at a glance, with the core and what else happened.
+//! The page is a list of verdicts; a violation has its argument as steps, its core as a graph, its transactions on the
+//! lanes of their sessions, what would have been allowed, and the levels that fall. Pointing at a step or an edge, moving
+//! the focus to it, or going through the argument step by step marks the operations it speaks of in all of them. Below,
+//! the whole history at a glance, with the core and what else happened.
 
+use crate::book::page_of;
 use crate::lanes::{Lane, lanes};
-use crate::picture::shown_operations;
+use crate::picture::{every_step, shown_operations};
 use crate::strip::{STRIP_SCRIPT, STRIP_STYLE, strip};
 use crate::svg::{COLOURS, STYLE, drawing};
 use crate::told::Tally;
-use crate::{Finding, Member, Step, Surveyed, Told};
-use checker::Coverage;
+use crate::{Finding, Member, Overview, Part, Remark, Step, Surveyed, Told};
+use checker::{Coverage, Level, Mark};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// How the page looks.
+const PAGE_STYLE: &str = include_str!("page/style.css");
+/// Marks what a step speaks of, and goes through the argument step by step.
+const SCRIPT: &str = include_str!("page/script.js");
 
 /// Everything a run has to tell as a page.
 pub fn html(told: &Told) -> String {
@@ -24,7 +31,10 @@ pub fn html(told: &Told) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
-                style { (PreEscaped(COLOURS)) (PreEscaped(STYLE)) (PreEscaped(PAGE_STYLE)) (PreEscaped(STRIP_STYLE)) }
+                style {
+                    (PreEscaped(COLOURS)) (PreEscaped(STYLE)) (PreEscaped(crate::lattice::STYLE))
+                    (PreEscaped(PAGE_STYLE)) (PreEscaped(STRIP_STYLE))
+                }
             }
             body {
                 header {
@@ -35,7 +45,7 @@ pub fn html(told: &Told) -> String {
                     (summary(told))
                     @for surveyed in &told.surveys { (all_levels(surveyed)) }
                     @for (index, finding) in told.findings.iter().enumerate() {
-                        @if finding.anomaly.is_some() { (violation(index, finding)) }
+                        @if finding.anomaly.is_some() { (violation(index, finding, overview_of(told, finding))) }
                     }
                     @for overview in &told.overviews { (strip(overview, &told.findings)) }
                     @if !told.troubles.is_empty() { (troubles(told)) }
@@ -46,6 +56,10 @@ pub fn html(told: &Told) -> String {
         }
     };
     page.into_string()
+}
+
+fn overview_of<'t>(told: &'t Told, finding: &Finding) -> Option<&'t Overview> {
+    told.overviews.iter().find(|overview| overview.file == finding.file)
 }
 
 fn headline(told: &Told, tally: Tally) -> String {
@@ -126,50 +140,113 @@ fn all_levels(surveyed: &Surveyed) -> Markup {
     html! {
         section {
             h2 { "All levels: " code { (surveyed.file) } }
-            div.scroll { (PreEscaped(crate::lattice(&surveyed.marks))) }
+            div.scroll tabindex="0" role="group" aria-label="All levels" {
+                (PreEscaped(crate::lattice::drawing(&surveyed.marks, "")))
+            }
         }
     }
 }
 
-fn violation(index: usize, finding: &Finding) -> Markup {
+fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Markup {
     let anomaly = finding.anomaly.as_ref().map(ToString::to_string).unwrap_or_default();
+    let page = finding.anomaly.as_ref().and_then(page_of);
     html! {
-        section.violation id={ "violation-" (index) } {
-            h2 { span.badge.violated { "violated" } " " (anomaly) }
+        section.violation id={ "violation-" (index) } aria-labelledby={ "violation-" (index) "-name" } {
+            h2 id={ "violation-" (index) "-name" } { span.badge.violated { "violated" } " " (anomaly) }
+            @if let Some(page) = page { p.meaning { strong { (page.name()) ". " } (page.lead()) } }
+            @if let Ok(level) = Level::parse(&finding.level) {
+                p { "Claimed: " strong { (finding.level) } ", which forbids " (forbidden(level)) "." }
+            }
             p {
-                code { (finding.file) } ": nothing that " strong { (finding.level) } " allows explains "
-                @if finding.transactions.len() == 1 { "this transaction." }
-                @else { "these " (finding.transactions.len()) " transactions together." }
+                "Seen in " code { (finding.file) } ": nothing that " strong { (finding.level) } " allows explains "
+                @if finding.transactions.len() == 1 { "this transaction" }
+                @else { "these " (finding.transactions.len()) " transactions together" }
+                ", of " (crate::text::grouped(finding.size.transactions)) "."
             }
             @if !finding.explanation.is_empty() {
-                h3 { "The argument" }
-                ol.steps {
-                    @for (place, step) in finding.explanation.iter().enumerate() {
-                        (argument_step(step, Some(place)))
-                    }
-                }
-                @if let Some(end) = crate::text::conclusion(finding) { p.so { "So " (end) "." } }
+                (argument(finding))
                 h3 { "The transactions and what orders them" }
-                div.scroll { (PreEscaped(drawing(finding, ""))) }
+                div.scroll tabindex="0" role="group" aria-label="The transactions and what orders them" {
+                    (PreEscaped(drawing(finding, "", &format!("v{index}-"))))
+                }
+                (legend(finding))
             }
             @if !finding.support.is_empty() {
                 h3 { "Where" }
                 ul.steps { @for step in &finding.support { (argument_step(step, None)) } }
             }
             h3 { "The sessions" }
-            div.scroll { (session_lanes(finding)) }
+            div.scroll tabindex="0" role="group" aria-label="The sessions" {
+                (session_lanes(finding, overview.map_or(&[][..], |overview| &overview.remarks)))
+            }
+            @if let Some(part) = &finding.part { (smallest_part(index, part)) }
+        }
+    }
+}
+
+fn forbidden(level: Level) -> &'static str {
+    level.row().map_or("what it forbids", |row| row.forbids)
+}
+
+/// The steps, and buttons to go through them one by one.
+fn argument(finding: &Finding) -> Markup {
+    let end = crate::text::conclusion(finding);
+    html! {
+        h3 { "The argument" }
+        div.walk hidden {
+            button type="button" data-walk="-1" { "← Back" }
+            " "
+            button type="button" data-walk="1" { "Step through →" }
+            " "
+            span.now role="status" {}
+        }
+        ol.steps {
+            @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(step, Some(place))) }
+        }
+        @if let Some(end) = end { p.so { "So " (end) ": that cannot be." } }
+    }
+}
+
+/// What the kinds of edges mean, of those that are there.
+fn legend(finding: &Finding) -> Markup {
+    let steps = every_step(finding);
+    let kinds = [
+        ("wr", "read what the other wrote"),
+        ("ww", "overwrote what the other wrote"),
+        ("rw", "overwrote what the other had read"),
+        ("so", "later in the same session"),
+        ("rt", "began after the other had ended"),
+        ("ts", "later by the database's timestamps"),
+        ("added", "later, as a module of the level says"),
+    ];
+    html! {
+        p.legend {
+            "An arrow leads from what came first to what came after it: "
+            @for (place, (kind, meaning)) in
+                kinds.iter().filter(|(kind, _)| steps.iter().any(|step| step.edge == *kind)).enumerate()
+            {
+                @if place > 0 { "; " }
+                span.edge.(kind) { (kind) } " " (meaning)
+            }
+            "."
         }
     }
 }
 
 /// A step with the steps it follows from. Steps of the argument itself can be pointed at.
 fn argument_step(step: &Step, place: Option<usize>) -> Markup {
+    let mut places: Vec<&crate::Place> = Vec::new();
+    let mut open = vec![step];
+    while let Some(step) = open.pop() {
+        places.extend(&step.places);
+        open.extend(&step.because);
+    }
     let ops: Vec<String> =
-        step.places.iter().map(|place| format!("{}/{}", place.transaction, place.operation)).collect();
+        places.iter().map(|place| format!("{}/{}", place.transaction, place.operation)).collect();
     let label = crate::picture::label(step);
     let edge = html! {
         span.edge.(step.edge) { (step.from.as_deref().unwrap_or("initial state")) " → " (step.to) " " (label) }
-        " " (step.why)
+        " " span.sentence { (step.why) }
         @if !step.because.is_empty() {
             ul.steps { @for inner in &step.because { (argument_step(inner, None)) } }
         }
@@ -180,12 +257,21 @@ fn argument_step(step: &Step, place: Option<usize>) -> Markup {
     }
 }
 
-/// One lane a session; columns are moments in the order of the clients' clocks where all have them.
-fn session_lanes(finding: &Finding) -> Markup {
-    let (lanes, columns) = lanes(&finding.transactions);
+/// One lane a session; columns are moments in the order of the clients' clocks where all have them, and then what
+/// happened meanwhile has a lane, too.
+fn session_lanes(finding: &Finding, remarks: &[Remark]) -> Markup {
+    let lanes = lanes(&finding.transactions, remarks);
+    let below = usize::from(!lanes.events.is_empty());
     html! {
-        div.lanes style={ "grid-template-columns:max-content repeat(" (columns) ",auto)" } {
-            @for (row, lane) in lanes.iter().enumerate() { (session_lane(finding, lane, row + 1)) }
+        div.lanes style={ "grid-template-columns:max-content repeat(" (lanes.columns) ",auto)" } {
+            @if below > 0 { div.session style="grid-row:1" { "meanwhile" } }
+            @for event in &lanes.events {
+                div.event style={ "grid-row:1;grid-column:" (event.from + 2) "/" (event.to + 3) } {
+                    span.clock { (event.remark.at) @if let Some(until) = event.remark.until { "…" (until) } }
+                    " " (event.remark.text)
+                }
+            }
+            @for (row, lane) in lanes.lanes.iter().enumerate() { (session_lane(finding, lane, row + 1 + below)) }
         }
     }
 }
@@ -218,6 +304,50 @@ fn transaction(finding: &Finding, member: &Member) -> Markup {
     }
 }
 
+/// What the smallest part shows: what would have been allowed, what falls, and the part itself.
+fn smallest_part(index: usize, part: &Part) -> Markup {
+    let names = |names: &[&str]| names.join(", ");
+    let weakest: Vec<&str> = part.weakest.iter().map(|level| level.name()).collect();
+    html! {
+        @if !part.instead.is_empty() {
+            h3 { "What would have been allowed" }
+            ul.steps {
+                @for other in &part.instead {
+                    li {
+                        strong { (other.transaction) } " " (crate::text::alternatives(other))
+                        span.clock { " instead of " (other.seen) }
+                    }
+                }
+            }
+        }
+        @if !weakest.is_empty() {
+            h3 { "The levels" }
+            p {
+                "The weakest that these transactions break: " strong { (names(&weakest)) } ". "
+                @let also = part.also_broken();
+                @let them = if weakest.len() == 1 { "it" } else { "them" };
+                @if !also.is_empty() { "With " (them) " fall " (names(&also)) ". " }
+                @let accepted = part.levels(Mark::Accepted);
+                @if !accepted.is_empty() { "They are still possible at " (names(&accepted)) "." }
+            }
+            details open[index == 0] {
+                summary { "All levels, the strongest on top" }
+                div.scroll tabindex="0" role="group" aria-label="All levels, the strongest on top" {
+                    (PreEscaped(crate::lattice::drawing(&part.marks, "")))
+                }
+            }
+        }
+        h3 { "For a bug report" }
+        p {
+            "The smallest part that is violated by itself has " (part.transactions) " transactions and "
+            (part.operations) " operations"
+            @if !part.is_minimal { "; it may be smaller yet, the time was up" }
+            ". In a file that ends in " code { ".hist" } ", " code { "taipan check" } " finds the same:"
+        }
+        pre.part tabindex="0" role="group" aria-label="The smallest violated part" { (part.notation) }
+    }
+}
+
 fn troubles(told: &Told) -> Markup {
     html! {
         section {
@@ -226,52 +356,3 @@ fn troubles(told: &Told) -> Markup {
         }
     }
 }
-
-const PAGE_STYLE: &str = "\
-*{box-sizing:border-box}body{margin:0 auto;max-width:76rem;padding:1.5rem;background:var(--paper);color:var(--ink);\
-font:16px/1.5 system-ui,sans-serif}h1{font-size:1.5rem;margin:0 0 .5rem;overflow-wrap:anywhere}\
-h2{margin:2.5rem 0 .5rem;font-size:1.25rem}h3{margin:1.5rem 0 .5rem;font-size:1rem;color:var(--faint)}\
-table{border-collapse:collapse;width:100%;margin-top:1rem}th,td{text-align:left;padding:.35rem .6rem;\
-border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--faint);font-weight:600}\
-.file{min-width:12rem}.file,.why{overflow-wrap:anywhere}.level{white-space:nowrap}\
-.number{text-align:right;white-space:nowrap}.badge{font-weight:700;white-space:nowrap}.counts .badge{margin-right:1rem}\
-.badge.accepted{color:var(--good)}.badge.violated,.badge.trouble{color:var(--bad)}.badge.undecided{color:var(--open)}\
-a{color:var(--wr)}code,pre,.txn,.steps{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\
-code{overflow-wrap:anywhere}.steps{font-size:.875rem;line-height:1.7}.steps .steps{padding-left:1.5rem}\
-.steps>li[tabindex]{border-radius:4px;padding:0 .4rem;cursor:default}\
-.steps .edge{font-weight:700;white-space:nowrap}.edge.wr{color:var(--wr)}.edge.ww{color:var(--ww)}\
-.edge.rw{color:var(--rw)}.edge.so,.edge.rt,.edge.ts{color:var(--so)}.scroll{overflow-x:auto}\
-.lanes{display:grid;gap:.5rem;align-items:start;width:max-content;min-width:100%;font-size:.8125rem}\
-.session{color:var(--faint);padding:.5rem 1rem .5rem 0;grid-column:1;white-space:nowrap}\
-.txn{background:var(--card);border:1.5px solid var(--line);border-radius:7px;padding:.4rem .6rem}\
-.txn.aborted,.txn.unknown{border-style:dashed}.txn .name{font-weight:700}.txn .clock,.txn .more,.ctx{color:var(--faint);\
-font-weight:400}.txn ol{list-style:none;margin:0;padding:0}.txn li{padding:0 .2rem;border-radius:3px;white-space:nowrap}\
-.ctx{max-width:24rem;overflow-wrap:anywhere}pre.trouble{white-space:pre-wrap;background:var(--card);padding:.8rem;\
-border-radius:7px}footer{margin-top:3rem;color:var(--faint);font-size:.875rem}\
-.on,.steps>li[tabindex]:hover,.steps>li[tabindex]:focus{background:var(--glow);outline:none}\
-.steps>li[tabindex]:focus-visible{outline:2px solid var(--wr)}\
-.core .op.on{font-weight:700;text-decoration:underline}.core .on path.edge{stroke-width:4}\
-@media print{.scroll{overflow:visible}}";
-
-/// Marks what a step speaks of while it is pointed at or has the focus.
-const SCRIPT: &str = "\
-document.querySelectorAll('.violation').forEach(function(box){\
-var steps=box.querySelectorAll('li[data-step]');\
-function mark(step,on){var ops=(step.dataset.ops||'').split('\\n');\
-step.classList.toggle('on',on);\
-box.querySelectorAll('[data-op]').forEach(function(op){\
-if(ops.indexOf(op.dataset.op)>=0)op.classList.toggle('on',on)});\
-box.querySelectorAll('g[data-step=\"'+step.dataset.step+'\"]').forEach(function(edge){edge.classList.toggle('on',on)})}\
-steps.forEach(function(step,place){\
-step.addEventListener('mouseenter',function(){mark(step,true)});\
-step.addEventListener('mouseleave',function(){mark(step,false)});\
-step.addEventListener('focus',function(){mark(step,true)});\
-step.addEventListener('blur',function(){mark(step,false)});\
-step.addEventListener('keydown',function(event){\
-var to=event.key==='ArrowDown'?place+1:event.key==='ArrowUp'?place-1:-1;\
-if(steps[to]){event.preventDefault();steps[to].focus()}})});\
-box.querySelectorAll('g[data-step]').forEach(function(edge){\
-var step=box.querySelector('li[data-step=\"'+edge.dataset.step+'\"]');if(!step)return;\
-edge.addEventListener('mouseenter',function(){mark(step,true)});\
-edge.addEventListener('mouseleave',function(){mark(step,false)});\
-edge.addEventListener('click',function(){step.focus()})})});";

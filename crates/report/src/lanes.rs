@@ -3,7 +3,14 @@
 //! Where every transaction has client clocks, a column is a moment: two transactions share columns exactly if they
 //! overlapped. Otherwise a lane only shows the order within its session.
 
-use crate::Member;
+use crate::{Member, Remark};
+
+/// Sessions side by side, and what happened meanwhile.
+pub(crate) struct Lanes<'f> {
+    pub(crate) lanes: Vec<Lane<'f>>,
+    pub(crate) columns: usize,
+    pub(crate) events: Vec<Event<'f>>,
+}
 
 /// A session and its transactions.
 pub(crate) struct Lane<'f> {
@@ -18,9 +25,20 @@ pub(crate) struct Stay<'f> {
     pub(crate) to: usize,
 }
 
-/// The lanes, in the order in which the argument names the sessions, and how many columns they need.
-pub(crate) fn lanes(members: &[Member]) -> (Vec<Lane<'_>>, usize) {
-    let mut lanes: Vec<Lane<'_>> = Vec::new();
+/// Something that happened beside the transactions, and the columns it covers.
+pub(crate) struct Event<'f> {
+    pub(crate) remark: &'f Remark,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+/// How many events are shown.
+const EVENTS_MAX: usize = 20;
+
+/// The lanes, in the order in which the argument names the sessions, how many columns they need, and the remarks that
+/// fall between the first begin and the last end.
+pub(crate) fn lanes<'f>(members: &'f [Member], remarks: &'f [Remark]) -> Lanes<'f> {
+    let mut lanes: Vec<Lane<'f>> = Vec::new();
     let mut sorted: Vec<&Member> = members.iter().collect();
     sorted.sort_by_key(|member| member.position);
     for member in members {
@@ -40,7 +58,20 @@ pub(crate) fn lanes(members: &[Member]) -> (Vec<Lane<'_>>, usize) {
         lane.stays.push(Stay { member, from, to: to.max(from) });
     }
     let columns = lanes.iter().flat_map(|lane| &lane.stays).map(|stay| stay.to + 1).max().unwrap_or(1);
-    (lanes, columns)
+    let events = moments.map_or(Vec::new(), |moments| events(&moments, remarks, columns));
+    Lanes { lanes, columns, events }
+}
+
+/// The remarks between the first moment and the last.
+fn events<'f>(moments: &[i64], remarks: &'f [Remark], columns: usize) -> Vec<Event<'f>> {
+    let (Some(&first), Some(&last)) = (moments.first(), moments.last()) else { return Vec::new() };
+    let meanwhile = |remark: &&Remark| remark.at <= last && remark.until.unwrap_or(remark.at) >= first;
+    let place = |moment: i64| column(moments, moment).min(columns - 1);
+    let event = |remark: &'f Remark| {
+        let (from, to) = (place(remark.at), place(remark.until.unwrap_or(remark.at)));
+        Event { remark, from, to: to.max(from) }
+    };
+    remarks.iter().filter(meanwhile).take(EVENTS_MAX).map(event).collect()
 }
 
 /// All begins and ends in order, if every member has them.
@@ -57,4 +88,19 @@ fn moments(members: &[Member]) -> Option<Vec<i64>> {
 
 fn column(moments: &[i64], moment: i64) -> usize {
     moments.partition_point(|&other| other < moment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happens_meanwhile_has_columns() {
+        let remark = |at, until| Remark { at, until, text: String::new() };
+        let remarks =
+            [remark(0, None), remark(0, Some(15)), remark(12, None), remark(25, Some(99)), remark(41, None)];
+        let events = events(&[10, 20, 30, 40], &remarks, 4);
+        let columns: Vec<(usize, usize)> = events.iter().map(|event| (event.from, event.to)).collect();
+        assert_eq!(columns, [(0, 1), (1, 1), (2, 3)]);
+    }
 }

@@ -13,7 +13,7 @@ const MARGIN: f64 = 16.0;
 /// How often the rows are put in order by their neighbours.
 const SWEEPS: usize = 6;
 
-const STYLE: &str = "\
+pub(crate) const STYLE: &str = "\
 .lattice{font:12px/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--ink)}\
 .lattice rect{fill:var(--card);stroke:var(--line);stroke-width:1.5}\
 .lattice .accepted rect{stroke:var(--good);stroke-width:2.5}.lattice .violated rect{stroke:var(--bad);stroke-width:2.5;\

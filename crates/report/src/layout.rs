@@ -2,7 +2,7 @@
 //!
 //! **What.** Cores are small and are cycles, so boxes lie on an ellipse in the order in which the argument visits
 //! them: the cycle is seen as one. Every arrow is a quadratic curve that bends outwards, so that the two arrows
-//! between a pair of boxes do not cover each other.
+//! between a pair of boxes do not cover each other. Boxes that the argument only rests on stand in rows below.
 //!
 //! **Invariant.** No two boxes overlap: the ellipse grows until none does.
 //!
@@ -45,9 +45,11 @@ pub(crate) struct Layout {
 const MARGIN: f64 = 24.0;
 const GAP: f64 = 90.0;
 
-/// Lays out boxes of these sizes and arrows between them.
-pub(crate) fn layout(sizes: &[(f64, f64)], arrows: &[(usize, usize)]) -> Layout {
-    let mut blocks = on_an_ellipse(sizes);
+/// Lays out boxes of these sizes, the first `ring` of them in a ring, and arrows between them.
+pub(crate) fn layout(sizes: &[(f64, f64)], ring: usize, arrows: &[(usize, usize)]) -> Layout {
+    let ring = if ring == 0 { sizes.len() } else { ring.min(sizes.len()) };
+    let mut blocks = on_an_ellipse(&sizes[..ring]);
+    in_rows_below(&mut blocks, &sizes[ring..]);
     let mut curves: Vec<Curve> = Vec::new();
     for (index, &(from, to)) in arrows.iter().enumerate() {
         let parallel = arrows[..index].iter().filter(|&&other| other == (from, to)).count();
@@ -83,6 +85,26 @@ fn on_an_ellipse(sizes: &[(f64, f64)]) -> Vec<Block> {
         }
         radius_x *= 1.1;
         radius_y *= 1.1;
+    }
+}
+
+/// How many boxes are in a row below the ring.
+const ROW_LEN: usize = 3;
+
+/// Adds boxes in rows below those that are there.
+fn in_rows_below(blocks: &mut Vec<Block>, sizes: &[(f64, f64)]) {
+    let bottom = |blocks: &[Block]| blocks.iter().map(|it| it.middle.y + it.height / 2.0).fold(0.0, f64::max);
+    let mut top = bottom(blocks) + 1.5 * GAP;
+    for row in sizes.chunks(ROW_LEN) {
+        let width: f64 = row.iter().map(|size| size.0).sum::<f64>() + GAP * (row.len() - 1) as f64;
+        let height = row.iter().map(|size| size.1).fold(0.0, f64::max);
+        let mut left = -width / 2.0;
+        for &(width, own) in row {
+            let middle = Point { x: left + width / 2.0, y: top + height / 2.0 };
+            blocks.push(Block { middle, width, height: own });
+            left += width + GAP;
+        }
+        top += height + GAP;
     }
 }
 
@@ -187,19 +209,21 @@ mod tests {
                 .collect();
             let arrows: Vec<(usize, usize)> =
                 (0..sizes.len()).map(|index| (index, (index + 1) % sizes.len())).collect();
-            let layout = layout(&sizes, &arrows);
-            assert!(!any_overlap(&layout.blocks));
-            for block in &layout.blocks {
-                assert!(block.middle.x - block.width / 2.0 >= 0.0);
-                assert!(block.middle.x + block.width / 2.0 <= layout.width);
-                assert!(block.middle.y + block.height / 2.0 <= layout.height);
+            for ring in [sizes.len(), sizes.len() / 2] {
+                let layout = layout(&sizes, ring, &arrows);
+                assert!(!any_overlap(&layout.blocks));
+                for block in &layout.blocks {
+                    assert!(block.middle.x - block.width / 2.0 >= 0.0);
+                    assert!(block.middle.x + block.width / 2.0 <= layout.width);
+                    assert!(block.middle.y + block.height / 2.0 <= layout.height);
+                }
             }
         }
     }
 
     #[test]
     fn arrows_go_from_border_to_border_and_pairs_do_not_cover_each_other() {
-        let layout = layout(&[(100.0, 40.0), (100.0, 40.0)], &[(0, 1), (1, 0), (0, 1), (0, 0)]);
+        let layout = layout(&[(100.0, 40.0), (100.0, 40.0)], 2, &[(0, 1), (1, 0), (0, 1), (0, 0)]);
         let [there, back, again, itself] = layout.curves[..] else { panic!("four arrows") };
         for curve in [there, back, again] {
             assert!(!inside(Block { width: 90.0, height: 30.0, ..layout.blocks[0] }, curve.start));

@@ -8,6 +8,8 @@ pub(crate) const OPERATIONS_MAX: usize = 8;
 /// A graph to be drawn.
 pub(crate) struct Picture<'f> {
     pub(crate) nodes: Vec<Node<'f>>,
+    /// How many of the nodes, the first ones, the argument itself visits.
+    pub(crate) visited: usize,
     pub(crate) arrows: Vec<Arrow<'f>>,
 }
 
@@ -25,6 +27,8 @@ pub(crate) struct Arrow<'f> {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) step: &'f Step,
+    /// Its place in the argument; none if the argument only rests on it.
+    pub(crate) place: Option<usize>,
 }
 
 /// What the initial state is called.
@@ -43,16 +47,32 @@ impl<'f> Picture<'f> {
             visit(step.from.as_deref().unwrap_or(INITIAL));
             visit(&step.to);
         }
+        let visited = order.len();
         for member in &finding.transactions {
-            visit(&member.name);
+            if !order.contains(&member.name.as_str()) {
+                order.push(&member.name);
+            }
         }
         let nodes = order.iter().map(|&name| node(finding, name)).collect();
         let place = |name: &str| order.iter().position(|&other| other == name);
-        let arrows = finding.explanation.iter().filter_map(|step| {
+        let arrow = |step: &'f Step, index: Option<usize>| {
             let from = place(step.from.as_deref().unwrap_or(INITIAL))?;
-            Some(Arrow { from, to: place(&step.to)?, step })
-        });
-        Self { nodes, arrows: arrows.collect() }
+            Some(Arrow { from, to: place(&step.to)?, step, place: index })
+        };
+        let argument = finding.explanation.iter().enumerate();
+        let mut arrows: Vec<Arrow<'f>> =
+            argument.filter_map(|(index, step)| arrow(step, Some(index))).collect();
+        // Whoever the argument only rests on is connected by what it was named for.
+        for step in every_step(finding).into_iter().skip(finding.explanation.len()) {
+            let Some(other) = arrow(step, None) else { continue };
+            let is_known = |known: &Arrow<'_>| {
+                (known.from, known.to, known.step.edge) == (other.from, other.to, other.step.edge)
+            };
+            if other.from.max(other.to) >= visited && !arrows.iter().any(is_known) {
+                arrows.push(other);
+            }
+        }
+        Self { nodes, visited, arrows }
     }
 }
 

@@ -171,9 +171,7 @@ pub(crate) const STRIP_STYLE: &str = "\
 .strip .committed{fill:var(--good)}.strip .aborted{fill:var(--open)}.strip .unknown{fill:var(--so)}\
 .strip .mark{fill:var(--bad)}.strip .remark{fill:var(--ww)}.outcome.committed{color:var(--good)}\
 .outcome.aborted{color:var(--open)}.outcome.unknown{color:var(--so)}.outcome{font-weight:700}\
-.hint{color:var(--faint);font-size:.875rem;margin:.3rem 0}.overview button{font:inherit;font-size:.8125rem;\
-color:var(--wr);background:var(--card);border:1px solid var(--line);border-radius:5px;cursor:pointer}\
-.overview button:focus-visible{outline:2px solid var(--wr)}.remarks{font-size:.875rem;max-height:16rem;overflow-y:auto}";
+.hint{color:var(--faint);font-size:.875rem;margin:.3rem 0}.remarks{font-size:.875rem;max-height:16rem;overflow-y:auto}";
 
 /// Draws a stretch of the strip, and lets the wheel, keys and buttons choose it.
 pub(crate) const STRIP_SCRIPT: &str = "\

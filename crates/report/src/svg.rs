@@ -28,26 +28,27 @@ pub(crate) const STYLE: &str = "\
 .core .name{font-weight:700}.core .more{fill:var(--faint)}\
 .core path.edge{fill:none;stroke-width:2}\
 .core .wr path.edge{stroke:var(--wr)}.core .ww path.edge{stroke:var(--ww)}.core .rw path.edge{stroke:var(--rw)}\
-.core .so path.edge,.core .rt path.edge,.core .ts path.edge{stroke:var(--so);stroke-dasharray:5 4}\
-.core .wr .label,#tip-wr path{fill:var(--wr)}.core .ww .label,#tip-ww path{fill:var(--ww)}\
-.core .rw .label,#tip-rw path{fill:var(--rw)}.core .so .label,#tip-so path{fill:var(--so)}\
-.core .rt .label,.core .ts .label,#tip-rt path,#tip-ts path{fill:var(--rt)}\
+.core .so path.edge,.core .rt path.edge,.core .ts path.edge,.core .added path.edge{stroke:var(--so);stroke-dasharray:5 4}\
+.core .support path.edge{stroke-width:1;opacity:.7}.core .support .label{font-weight:400}\
+.core .wr .label,.core marker.wr path{fill:var(--wr)}.core .ww .label,.core marker.ww path{fill:var(--ww)}\
+.core .rw .label,.core marker.rw path{fill:var(--rw)}.core .so .label,.core .rt .label,.core .ts .label,\
+.core .added .label,.core marker.so path,.core marker.rt path,.core marker.ts path,.core marker.added path{fill:var(--so)}\
 .core .label{font-weight:700;text-anchor:middle;paint-order:stroke;stroke:var(--paper);stroke-width:5px;\
 stroke-linejoin:round}";
 
 /// The core as one self-contained picture.
 pub fn svg(finding: &Finding) -> String {
-    drawing(finding, &format!("<style>{COLOURS}{STYLE}</style>"))
+    drawing(finding, &format!("<style>{COLOURS}{STYLE}</style>"), "")
 }
 
-/// The core as an `svg` element; `style` is put in first. Edges carry `data-step`, operations `data-op`, so that a
+/// The core as an `svg` element; `style` is put in first, `prefix` before every id. Edges carry `data-step`, operations `data-op`, so that a
 /// page can point at them.
-pub(crate) fn drawing(finding: &Finding, style: &str) -> String {
+pub(crate) fn drawing(finding: &Finding, style: &str, prefix: &str) -> String {
     let picture = Picture::of(finding);
     let boxes: Vec<Text> = picture.nodes.iter().map(Text::of).collect();
     let sizes: Vec<(f64, f64)> = boxes.iter().map(Text::size).collect();
     let arrows: Vec<(usize, usize)> = picture.arrows.iter().map(|arrow| (arrow.from, arrow.to)).collect();
-    let layout = layout(&sizes, &arrows);
+    let layout = layout(&sizes, picture.visited, &arrows);
     let mut out = String::new();
     // Writing into a string cannot fail.
     let _ = write!(
@@ -59,16 +60,16 @@ pub(crate) fn drawing(finding: &Finding, style: &str) -> String {
         escape(&title(finding)),
         escape(&finding.explanation.iter().map(|step| step.why.as_str()).collect::<Vec<_>>().join(". ")),
     );
-    for kind in ["wr", "ww", "rw", "so", "rt", "ts"] {
+    for kind in KINDS.into_iter().filter(|kind| picture.arrows.iter().any(|arrow| arrow.step.edge == *kind)) {
         let _ = write!(
             out,
-            "<marker id=\"tip-{kind}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" \
+            "<marker id=\"{prefix}tip-{kind}\" class=\"{kind}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" \
              markerHeight=\"7\" orient=\"auto-start-reverse\"><path d=\"M0 0L10 5L0 10z\"/></marker>"
         );
     }
     out.push_str("</defs>");
-    for (index, (arrow, curve)) in picture.arrows.iter().zip(&layout.curves).enumerate() {
-        write_arrow(&mut out, index, arrow, curve);
+    for (arrow, curve) in picture.arrows.iter().zip(&layout.curves) {
+        write_arrow(&mut out, prefix, arrow, curve);
     }
     for (text, block) in boxes.iter().zip(&layout.blocks) {
         text.write(&mut out, block);
@@ -82,12 +83,19 @@ fn title(finding: &Finding) -> String {
     format!("{} {}{anomaly}", finding.level, finding.verdict)
 }
 
-fn write_arrow(out: &mut String, index: usize, arrow: &Arrow<'_>, curve: &Curve) {
+/// Every kind of edge.
+const KINDS: [&str; 7] = ["wr", "ww", "rw", "so", "rt", "ts", "added"];
+
+fn write_arrow(out: &mut String, prefix: &str, arrow: &Arrow<'_>, curve: &Curve) {
     let kind = arrow.step.edge;
+    let place = match arrow.place {
+        Some(place) => format!("class=\"{kind}\" data-step=\"{place}\""),
+        None => format!("class=\"{kind} support\""),
+    };
     let Curve { start, control, end, label: at } = curve;
     let _ = write!(
         out,
-        "<g class=\"{kind}\" data-step=\"{index}\"><title>{}</title><path class=\"edge\" marker-end=\"url(#tip-{kind})\" \
+        "<g {place}><title>{}</title><path class=\"edge\" marker-end=\"url(#{prefix}tip-{kind})\" \
          d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\"/><text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
         escape(&arrow.step.why),
         start.x,

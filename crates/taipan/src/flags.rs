@@ -299,6 +299,10 @@ pub(crate) struct ExplainFlags {
     #[arg(long, value_name = "OUT")]
     pub(crate) save: Vec<PathBuf>,
 
+    /// What happened beside the transactions, for the page, as of `taipan check`
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(crate) remarks: Option<PathBuf>,
+
     /// What decides the order of transactions [default: as of `taipan check`]
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<By>,

@@ -24,6 +24,19 @@ window.addEventListener('load', function () {
   fire(steps[0], 'keydown', { key: 'ArrowDown' });
   seen.down = document.activeElement === steps[Math.min(1, steps.length - 1)];
   document.activeElement.blur();
+  var walk = document.querySelector('.walk'), now = walk.querySelector('.now'), to = walk.querySelector('[data-walk="1"]');
+  seen.walkable = !walk.hidden;
+  to.click(); seen.first = now.textContent; seen.walked = marked();
+  for (var i = 0; i < steps.length + 3; i++) fire(to, 'keydown', { key: 'ArrowRight' });
+  seen.end = now.textContent; seen.conclusion = document.querySelector('.so.on') !== null;
+  for (i = 0; i < steps.length + 3; i++) walk.querySelector('[data-walk="-1"]').click();
+  seen.beginning = now.textContent + marked();
+  seen.events = all('.event').length; seen.meaning = document.querySelector('.meaning').textContent;
+  seen.marked = all('.lattice .violated').length; seen.allowed = all('.violation .clock').length;
+  seen.part = document.querySelector('pre.part').textContent;
+  seen.loose = all('svg.core').filter(function (core) {
+    return core.querySelectorAll('.node').length > 1 && core.querySelectorAll('path.edge').length < core.querySelectorAll('.node').length - 1;
+  }).length;
   var strip = document.querySelector('.strip'), from = document.querySelector('.from'), to = document.querySelector('.to');
   function view() { return [+from.textContent, +to.textContent]; }
   function bars() { return strip.querySelectorAll('rect').length; }
@@ -85,7 +98,7 @@ fn page(folder: &Path, transactions: &str) -> String {
             .expect("the program can be started")
     };
     let (history, page, remarks) = (place("h.jsonl"), place("page.html"), place("remarks.jsonl"));
-    std::fs::write(&remarks, "{\"at\":1000,\"until\":9000,\"text\":\"node 2 was paused\"}\n")
+    std::fs::write(&remarks, "{\"at\":1000,\"until\":9000000000000000,\"text\":\"node 2 was paused\"}\n")
         .expect("a file");
     let target = "sim:serializable?bug=write-skew";
     let generated = taipan(&["generate", "--target", target, "-n", transactions, &history]);
@@ -124,6 +137,16 @@ fn a_visitor_finds_everything() {
     assert!(number("hovered") > 0 && number("edge") > 0 && number("focused") > 0, "{seen}");
     assert_eq!(number("left"), 0, "{seen}");
     assert!(seen["down"] == true && seen["reachable"] == true, "{seen}");
+    // The argument can be walked through, to its end and back.
+    let text = |name: &str| seen[name].as_str().unwrap_or_else(|| panic!("{name}: {seen}"));
+    assert!(seen["walkable"] == true && number("walked") > 0, "{seen}");
+    assert!(text("first").starts_with("Step 1 of "), "{seen}");
+    assert!(text("end").starts_with("So ") && seen["conclusion"] == true, "{seen}");
+    assert_eq!(text("beginning"), "0", "{seen}");
+    // What a stranger needs: the meaning in a sentence, levels, what would have been allowed, something to send.
+    assert!(text("meaning").starts_with("Write skew. ") && number("marked") > 0, "{seen}");
+    assert!(number("allowed") > 0 && text("part").contains("level: serializable"), "{seen}");
+    assert_eq!((number("loose"), number("events")), (0, 1), "{seen}");
     // The strip zooms, moves, and comes back.
     let (whole, zoomed, moved) = (view("whole"), view("zoomed"), view("moved"));
     assert!(zoomed.0 > whole.0 && zoomed.1 < whole.1, "{seen}");

@@ -13,8 +13,8 @@
 
 use super::{Asked, Setting, Sight, Strict, Strictness, decide_asked, dirty};
 use crate::levels::{Level, Rule};
+use crate::looked_at::Shared;
 use crate::pipeline::Decision;
-use crate::shared::Shared;
 use crate::verdict::{Options, Stats};
 use history::History;
 

@@ -60,7 +60,7 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     Ok(exit)
 }
 
-fn read_remarks(path: &Path) -> Result<Vec<Remark>, Stop> {
+pub(crate) fn read_remarks(path: &Path) -> Result<Vec<Remark>, Stop> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Stop::Error(format!("{name}: the remarks cannot be read: {error}")))?;

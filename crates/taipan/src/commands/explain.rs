@@ -34,6 +34,10 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
         })
         .collect::<Result<_, String>>()
         .map_err(Stop::Error)?;
+    let remarks = match &flags.remarks {
+        Some(path) => super::check::read_remarks(path)?,
+        None => Vec::new(),
+    };
     let mut parts = Vec::new();
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let checking = checking.ordered(match flags.by {
@@ -57,7 +61,7 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
                     progress.pause(|| console.note(warning));
                 }
                 if flags.output == ExplainOutput::Html {
-                    told.overviews.push(Overview::of(&opened.name, &opened.history, &[]));
+                    told.overviews.push(Overview::of(&opened.name, &opened.history, &remarks));
                 }
                 for level in checking.levels(&flags.levels.level, &opened).map_err(Stop::Error)? {
                     progress.say(format_args!("{}: {level}", opened.name));
