@@ -35,8 +35,12 @@ fn counts_exactly(target: &str, transactions: u64) {
     };
     let total: i64 = rows.iter().filter_map(|(_, value)| value.as_int()).sum();
     assert_eq!(total, committed as i64, "the counters hold one for every committed transaction");
-    // How many give way to each other depends on the machine; that some get through does not.
+    // How many give way to each other depends on the machine; that some get through does not, and neither does that
+    // nobody gives way who is alone.
     assert!(committed > 0, "none of {transactions} committed");
+    let alone = RunOptions { sessions: 1, transactions: Some(30), ..RunOptions::default() };
+    let history = record(&*database, &plan, &alone);
+    assert!(history.transactions().all(|txn| txn.is_committed()), "one session has nobody to give way to");
 }
 
 #[test]

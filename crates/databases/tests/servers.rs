@@ -50,6 +50,9 @@ fn counts_exactly(database: &dyn Database, level: &str) {
     let committed = count(&history, Status::Committed);
     assert!(committed > 0, "none of 800 committed");
     assert_eq!(total(database, &plan), committed, "{} at {level}", database.name());
+    let alone = RunOptions { sessions: 1, transactions: Some(50), isolation, ..RunOptions::default() };
+    let (history, _) = record(database, &plan, &alone);
+    assert_eq!(count(&history, Status::Committed), 50, "one session has nobody to give way to");
 }
 
 #[test]

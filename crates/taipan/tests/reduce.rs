@@ -35,6 +35,21 @@ fn saved_parts_are_violated_and_small() {
     }
 }
 
+/// What was left of runs on real servers, as the book keeps it.
+#[test]
+fn the_histories_that_the_book_keeps_are_violated() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/databases");
+    for (name, anomaly) in
+        [("postgresql-one-key-twice", "duplicate-rows"), ("mariadb-equal-values", "G-single-item")]
+    {
+        let path = folder.join(format!("{name}.hist"));
+        let checked = taipan(&["check", &path.display().to_string()]);
+        assert_eq!(checked.status.code(), Some(1), "{name}: {checked:?}");
+        let said = String::from_utf8_lossy(&checked.stdout);
+        assert!(said.contains("snapshot-isolation: violated") && said.contains(anomaly), "{said}");
+    }
+}
+
 fn transactions(path: &Path) -> u64 {
     let stats = taipan(&["stats", "--output", "json", &path.display().to_string()]);
     let stats: serde_json::Value = serde_json::from_slice(&stats.stdout).expect("one JSON object");

@@ -85,7 +85,8 @@ pub(crate) struct WatchFlags {
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M", help_heading = "Sources")]
     pub(crate) max_body: u64,
 
-    /// Also post findings to this address, `http://HOST[:PORT]/PATH`
+    /// Also post findings to this address, `http://HOST[:PORT]/PATH`; to reach one by https, go through a proxy on this
+    /// machine
     #[arg(long, value_name = "URL", help_heading = "Findings")]
     pub(crate) webhook: Option<String>,
 
