@@ -130,6 +130,16 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
         return evidence_about_many(history, level, options, &start);
     }
     if let [alone] = start[..]
+        && level.rule == Rule::ReadUncommitted
+        && rows::has_many(history)
+        && let Some(op) = weak::from_nowhere(history, alone)
+    {
+        // What was seen at many keys is judged with the whole only.
+        let edges = vec![explain::bad_source(history, op, None)];
+        let anomaly = naming::name(history, &edges);
+        return Evidence { anomaly, transactions: start, edges, support: Vec::new() };
+    }
+    if let [alone] = start[..]
         && let Err(Refusal::Contradiction(contradiction)) = observe(history, options.ryow)
         && matches!(contradiction, Contradiction::Internal { op } if history.owner(op) == alone)
     {

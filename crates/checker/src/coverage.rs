@@ -20,8 +20,10 @@ pub struct Coverage {
     pub keys: usize,
     /// Those of them that one session alone used.
     pub unshared: usize,
-    /// Reads with a known result.
+    /// Reads with a known result; every row that a scan, an iterator or a query returned is one.
     pub reads: usize,
+    /// Scans, iterators and queries with a known result.
+    pub scans: usize,
     /// Those of them whose value was written more than once.
     pub ambiguous: usize,
     /// Anomalies that the workload could not have shown, and what it lacks.
@@ -112,37 +114,36 @@ impl<'h> Walk<'h> {
         let (mut read_keys, mut written_keys) = (Vec::new(), Vec::new());
         self.own.clear();
         for (_, operation) in transaction.ops() {
-            let Some(key) = operation.key() else {
-                self.predicates = true;
-                continue;
-            };
-            let place = key.index();
-            let it = &mut self.uses[place];
-            it.is_shared |= it.session != 0 && it.session != session;
-            it.session = if it.session == 0 { session } else { it.session };
-            if let Operation::Read { value, .. } = operation {
-                if self.read_by[place] != stamp && self.written_by[place] != stamp {
-                    self.read_by[place] = stamp;
-                    read_keys.push(key);
+            self.predicates |= operation.key().is_none();
+            match operation {
+                Operation::Read { key, value, .. } => {
+                    self.read((key, value), (stamp, session), &mut read_keys);
                 }
-                if value.is_known() {
-                    self.coverage.reads += 1;
-                    self.note_read(key, value, self.written_by[place] == stamp);
+                Operation::Scan { rows, .. }
+                | Operation::Iterate { rows, .. }
+                | Operation::Query { rows, .. } => {
+                    self.coverage.scans += usize::from(rows.is_some());
+                    for row in rows.unwrap_or_default() {
+                        self.read((row.key, row.value), (stamp, session), &mut read_keys);
+                    }
                 }
-                continue;
+                Operation::Write { key, value } | Operation::Append { key, value } => {
+                    self.write((key, value), (stamp, session), &mut written_keys);
+                }
+                Operation::Delete { key } => {
+                    self.write((key, ValueId::ABSENT), (stamp, session), &mut written_keys);
+                }
+                Operation::Update { set, keys, .. } => {
+                    for &key in keys.unwrap_or_default() {
+                        self.write((key, set), (stamp, session), &mut written_keys);
+                    }
+                }
+                Operation::DeleteWhere { keys, .. } => {
+                    for &key in keys.unwrap_or_default() {
+                        self.write((key, ValueId::ABSENT), (stamp, session), &mut written_keys);
+                    }
+                }
             }
-            let value = match operation {
-                Operation::Write { value, .. } | Operation::Append { value, .. } => value,
-                _ => ValueId::ABSENT,
-            };
-            if self.written_by[place] == stamp {
-                self.overwrites_itself = true;
-                self.own.retain(|&(other, _)| other != key);
-            } else {
-                self.written_by[place] = stamp;
-                written_keys.push(key);
-            }
-            self.own.push((key, value));
         }
         self.reads_two += usize::from(read_keys.len() > 1);
         self.writes_two += usize::from(written_keys.len() > 1);
@@ -160,6 +161,48 @@ impl<'h> Walk<'h> {
         if transaction.is_committed() {
             self.left.append(&mut self.own);
         }
+    }
+
+    fn touch(&mut self, key: KeyId, session: u32) {
+        let it = &mut self.uses[key.index()];
+        it.is_shared |= it.session != 0 && it.session != session;
+        it.session = if it.session == 0 { session } else { it.session };
+    }
+
+    fn read(
+        &mut self,
+        (key, value): (KeyId, ValueId),
+        (stamp, session): (u32, u32),
+        read_keys: &mut Vec<KeyId>,
+    ) {
+        let place = key.index();
+        self.touch(key, session);
+        if self.read_by[place] != stamp && self.written_by[place] != stamp {
+            self.read_by[place] = stamp;
+            read_keys.push(key);
+        }
+        if value.is_known() {
+            self.coverage.reads += 1;
+            self.note_read(key, value, self.written_by[place] == stamp);
+        }
+    }
+
+    fn write(
+        &mut self,
+        (key, value): (KeyId, ValueId),
+        (stamp, session): (u32, u32),
+        written_keys: &mut Vec<KeyId>,
+    ) {
+        let place = key.index();
+        self.touch(key, session);
+        if self.written_by[place] == stamp {
+            self.overwrites_itself = true;
+            self.own.retain(|&(other, _)| other != key);
+        } else {
+            self.written_by[place] = stamp;
+            written_keys.push(key);
+        }
+        self.own.push((key, value));
     }
 
     /// A read of an own write tells nothing of others.
@@ -255,6 +298,15 @@ mod tests {
         assert_eq!(of("a: w(x,1)\nb: w(x,1)\nc: r(x,1)\n").ambiguous, 1);
         let lists = of("a: a(x,1) | a(x,2)\nb: a(x,3)\nc: r(x,[1 2]) | r(x,[1])\n");
         assert_eq!((lists.writes, lists.unread), (3, 1));
+    }
+
+    #[test]
+    fn counts_what_ranges_and_predicates_showed() {
+        let it =
+            of("a: w(x,1) w(y,1)\nb: scan(x..z)=[x:1 y:1] | u(value=1 -> 9)=1[x]\nc: q(value=9)=[x:9]\n");
+        assert_eq!((it.scans, it.reads), (2, 3), "two scans, three rows");
+        assert_eq!((it.writes, it.unread), (3, 0), "x = 1, y = 1 and x = 9 were all seen");
+        assert_eq!((it.keys, it.unshared), (2, 0));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::cell::OnceCell;
 pub struct Shared {
     one_version: OnceCell<Found>,
     each_its_own: OnceCell<Found>,
+    first_with_sessions: OnceCell<weak::First>,
 }
 
 /// It serves one policy.
@@ -39,6 +40,11 @@ impl Shared {
             weak::adjoin(&mut problem);
             Ok(problem)
         })
+    }
+
+    /// A first order of the second problem that keeps to session order.
+    pub(crate) fn first_with_sessions(&self, make: impl FnOnce() -> weak::First) -> &weak::First {
+        self.first_with_sessions.get_or_init(make)
     }
 }
 

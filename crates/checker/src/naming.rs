@@ -40,7 +40,9 @@ pub(crate) fn name(history: &History, edges: &[Edge]) -> Anomaly {
         (0, _) => "-process",
         _ => "-realtime",
     };
-    let common = if order.is_empty() { common } else { Some("stale read").filter(|_| anti == 1).or(common) };
+    // What a module adds is an order, too: whoever misses what came before it is behind.
+    let is_ordered = !order.is_empty() || count(EdgeKind::Added) > 0;
+    let common = if is_ordered { Some("stale read").filter(|_| anti == 1).or(common) } else { common };
     anomaly(&format!("{base}{order}"), common)
 }
 

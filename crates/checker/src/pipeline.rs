@@ -53,7 +53,12 @@ pub fn check_sharing(history: &History, level: Level, options: &Options, shared:
         }
         Decision::Open(why) => Verdict::Undecided(why),
         Decision::NotHere(why) if options.mixed => Verdict::Undecided(Undecided::Unsupported(why)),
-        Decision::NotHere(why) => by_trying_everything(history, level, options, why),
+        Decision::NotHere(why) => match by_trying_everything(history, level, options, why) {
+            Verdict::Undecided(_) if by_a_stronger(history, level, options, shared) => {
+                Verdict::Accepted(Witness::default())
+            }
+            verdict => verdict,
+        },
     };
     Outcome { verdict, stats }
 }
@@ -457,6 +462,23 @@ fn witness(problem: &Problem, known: &Known, position: &[u32], effective: &[Txn]
     Witness { order: events.into_iter().map(|(_, event)| event).collect() }
 }
 
+/// Whether a stronger level holds, which the pipeline decides of every history.
+fn by_a_stronger(history: &History, level: Level, options: &Options, shared: &Shared) -> bool {
+    let rule = match level.rule {
+        Rule::Serializable | Rule::SnapshotIsolation => return false,
+        Rule::RepeatableRead | Rule::UpdateSerializable => Rule::Serializable,
+        _ => Rule::SnapshotIsolation,
+    };
+    let mut stronger = vec![Level { rule, ..level }];
+    if level.rule == Rule::ReadUncommitted {
+        stronger.insert(0, Level { rule: Rule::ReadCommitted, ..level });
+    }
+    stronger.into_iter().any(|stronger| {
+        let decision = decide_sharing(history, stronger, options, shared, &mut Stats::default());
+        matches!(decision, Decision::Possible(_))
+    })
+}
+
 /// What the pipeline does not cover is decided by the oracle where it is small enough.
 fn by_trying_everything(history: &History, level: Level, options: &Options, why: String) -> Verdict {
     match oracle::oracle(history, level, options) {
@@ -507,6 +529,28 @@ mod tests {
             }
         }
         assert!(taken_apart > 300, "{taken_apart} of the histories fell into parts");
+    }
+
+    /// What a level does not decide by itself holds where a stronger one does.
+    #[test]
+    fn a_stronger_level_settles_what_a_weaker_leaves_open() {
+        let many = |line: &dyn Fn(usize) -> String| {
+            let text: String = (0..30).map(|it| line(it) + "\n").collect();
+            history::formats::notation::parse(&text).expect("the notation is right")
+        };
+        let overwritten = many(&|it| format!("s{it}: a(k{it},1) | r(k{it},[1]) | w(k{it},[]) | a(k{it},1)"));
+        let set = many(&|it| format!("s{it}: w(k{it},{it}) | u(value={it} -> 99)=1"));
+        let half = many(&|it| format!("s{it}: a(k{it},1) a(l,{it}) | w(k{it},[]) r(k{it},[1])"));
+        for (history, level, expected) in [
+            (&overwritten, "causal", "accepted"),
+            (&overwritten, "monotonic-view", "accepted"),
+            (&overwritten, "read-uncommitted", "accepted"),
+            (&set, "read-uncommitted", "accepted"),
+            (&half, "causal", "undecided"),
+        ] {
+            let level = Level::parse(level).expect("a name of the table");
+            assert_eq!(check(history, level, &Options::default()).verdict.name(), expected, "{level}");
+        }
     }
 
     /// Nothing at these levels is left to the oracle.

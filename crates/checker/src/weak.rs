@@ -61,8 +61,10 @@ use crate::rows;
 use crate::verdict::{Options, Stats, Witness};
 pub(crate) use argue::{argue, argue_problem};
 pub(crate) use bases::adjoin;
+pub(crate) use dirty::from_nowhere;
 use history::{History, Id, TxnId};
 pub(crate) use mixed::decide_mixed;
+pub(crate) use search::First;
 use search::Searched;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -204,7 +206,9 @@ fn decide_asked(
         Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
     };
     stats.record("observe_ms", milliseconds(started));
-    settle(history, &problem, &asked.setting, options, stats)
+    // What another level may need again stays.
+    let shared = matches!(problem, Cow::Borrowed(_)).then_some(shared);
+    settle(history, &problem, &asked.setting, shared, options, stats)
 }
 
 /// What is asked of a history.
@@ -249,7 +253,7 @@ impl Asked {
 
     /// Whether a part of a problem has no explanation.
     pub(crate) fn is_impossible(&self, history: &History, part: &Problem, options: &Options) -> bool {
-        let decision = settle(history, part, &self.setting, options, &mut Stats::default());
+        let decision = settle(history, part, &self.setting, None, options, &mut Stats::default());
         matches!(decision, Decision::Impossible(_))
     }
 }
@@ -286,6 +290,7 @@ fn settle(
     history: &History,
     problem: &Problem,
     setting: &Setting,
+    shared: Option<&Shared>,
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
@@ -306,24 +311,33 @@ fn settle(
     //    explained, and a part that has no explanation, with or without sessions, settles it too.
     if !setting.level.session {
         let with_sessions = Known { session: true, ..known.clone() };
-        match by_search(history, problem, &with_sessions, setting, options, stats) {
+        let make = || First::of(history, problem, &with_sessions);
+        let decided = match shared.filter(|_| !setting.level.realtime) {
+            Some(shared) => {
+                let first = shared.first_with_sessions(make);
+                by_search(history, problem, (&with_sessions, first), setting, options, stats)
+            }
+            None => by_search(history, problem, (&with_sessions, &make()), setting, options, stats),
+        };
+        match decided {
             Decision::Impossible(part) if !still_impossible(history, problem, setting, options, &part) => {}
             decided => return decided,
         }
     }
-    by_search(history, problem, &known, setting, options, stats)
+    let first = First::of(history, problem, &known);
+    by_search(history, problem, (&known, &first), setting, options, stats)
 }
 
 fn by_search(
     history: &History,
     problem: &Problem,
-    known: &Known,
+    start: (&Known, &First),
     setting: &Setting,
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
     let started = Instant::now();
-    let (searched, counters) = search::search(history, problem, known, setting, &options.budget);
+    let (searched, counters) = search::search(history, problem, start, setting, &options.budget);
     stats.record("search_ms", milliseconds(started));
     stats.record("questions", counters.variables as f64);
     stats.record("decisions", counters.decisions as f64);
@@ -348,9 +362,10 @@ fn still_impossible(
         let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
         let part = problem.part(&part);
         let known = known(history, &part, setting.level, options.clock_skew);
+        let start = (&known, &First::of(history, &part, &known));
         return part.len() < problem.len()
             && matches!(
-                by_search(history, &part, &known, setting, options, &mut Stats::default()),
+                by_search(history, &part, start, setting, options, &mut Stats::default()),
                 Decision::Impossible(_)
             );
     }

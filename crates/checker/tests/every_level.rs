@@ -113,7 +113,7 @@ fn a_mix_of_one_level_is_that_level() {
     let options = Options::default();
     let mixed = Options { mixed: true, ..options.clone() };
     for seed in seeds(400) {
-        for shape in [Shape::registers(), Shape::lists()] {
+        for shape in [Shape::registers(), Shape::lists(), Shape::ranges(), Shape::predicates()] {
             let history = shape.history(seed);
             for name in ["RU", "RC", "RR", "SER"] {
                 let level = Level::parse(name).expect("a name of the table");

@@ -42,6 +42,8 @@ struct Coverage {
     keys: u64,
     keys_never_shared: u64,
     reads: u64,
+    #[serde(default)]
+    scans: u64,
     reads_ambiguous: u64,
     could_not_show: Vec<String>,
 }
@@ -181,6 +183,7 @@ fn tested(file: &str, a: &Line, b: &Line) -> Vec<Tested> {
                 ("keys", coverage.keys),
                 ("keys of one session alone", coverage.keys_never_shared),
                 ("reads", coverage.reads),
+                ("ranges and predicates", coverage.scans),
                 ("reads that several writes explain", coverage.reads_ambiguous),
             ]
         })

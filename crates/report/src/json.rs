@@ -122,6 +122,7 @@ struct Coverage<'a> {
     keys: usize,
     keys_never_shared: usize,
     reads: usize,
+    scans: usize,
     reads_ambiguous: usize,
     could_not_show: Vec<&'a str>,
 }
@@ -134,6 +135,7 @@ impl From<&checker::Coverage> for Coverage<'_> {
             keys: coverage.keys,
             keys_never_shared: coverage.unshared,
             reads: coverage.reads,
+            scans: coverage.scans,
             reads_ambiguous: coverage.ambiguous,
             could_not_show: coverage.blind_spots.iter().map(|spot| spot.anomaly).collect(),
         }

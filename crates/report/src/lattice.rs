@@ -14,7 +14,7 @@ const MARGIN: f64 = 16.0;
 const SWEEPS: usize = 6;
 
 pub(crate) const STYLE: &str = "\
-.lattice{font:12px/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--ink)}\
+.lattice{max-width:100%;min-width:54rem;height:auto;font:12px/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--ink)}\
 .lattice rect{fill:var(--card);stroke:var(--line);stroke-width:1.5}\
 .lattice .accepted rect{stroke:var(--good);stroke-width:2.5}.lattice .violated rect{stroke:var(--bad);stroke-width:2.5;\
 stroke-dasharray:6 3}.lattice .undecided rect{stroke:var(--open);stroke-width:2.5;stroke-dasharray:2 3}\

@@ -99,6 +99,10 @@ fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::
         for line in coverage_lines(coverage) {
             writeln!(out, "  {faint}{line}{faint:#}")?;
         }
+    } else if finding.verdict == "accepted" && finding.by_timestamps.is_some() {
+        let faint = palette.faint;
+        let line = "read in parts, so what it tested was not counted: --by results does";
+        writeln!(out, "  {faint}{line}{faint:#}")?;
     }
     Ok(())
 }
@@ -139,6 +143,9 @@ pub(crate) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
         count(coverage.reads, "read"),
         grouped(coverage.ambiguous),
     )];
+    if coverage.scans > 0 {
+        lines[0] += &format!("; scans and queries: {}", grouped(coverage.scans));
+    }
     if !coverage.blind_spots.is_empty() {
         let spots: Vec<&str> = coverage.blind_spots.iter().map(|spot| spot.anomaly).collect();
         lines.push(format!("could not have shown {}", spots.join(", ")));

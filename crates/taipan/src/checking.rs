@@ -337,6 +337,7 @@ impl<'f> Checking<'f> {
         let verdict = outcome.verdict;
         let finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost)
             .by_timestamps(&opened.history, &broken);
+        let finding = opened.with_coverage(finding, &verdict);
         Ok((Checked { level, verdict, finding }, broken))
     }
 
@@ -357,10 +358,7 @@ impl<'f> Checking<'f> {
         };
         let name = if self.policy.mixed { format!("{level}, mixed") } else { level.name().to_owned() };
         let mut finding = Finding::new(&opened.name, &name, &opened.history, &verdict, cost);
-        if let Verdict::Accepted(_) = verdict {
-            let coverage = opened.coverage.get_or_init(|| checker::coverage(&opened.history));
-            finding = finding.with_coverage(coverage.clone());
-        }
+        finding = opened.with_coverage(finding, &verdict);
         Ok(Checked { level, verdict, finding })
     }
 
@@ -492,6 +490,17 @@ impl Ended {
 }
 
 impl Opened {
+    /// What is told of a verdict, with how much was tested if it is accepted.
+    fn with_coverage(&self, finding: Finding, verdict: &Verdict) -> Finding {
+        match verdict {
+            Verdict::Accepted(_) => {
+                let coverage = self.coverage.get_or_init(|| checker::coverage(&self.history));
+                finding.with_coverage(coverage.clone())
+            }
+            _ => finding,
+        }
+    }
+
     /// The same of logical sub-transactions.
     pub(crate) fn into_logical(self) -> Self {
         Self { history: checker::split_into_logical(&self.history), shared: Shared::default(), ..self }

@@ -11,6 +11,9 @@
 //!            └─ g ── [1 2 9]                  g did not
 //! ```
 //!
+//! Scans, iterators and queries saw of every key some content that it ever had; what predicate writes found is not
+//! decided here.
+//!
 //! *Steps*: collect what was written; look every read up; for lists, put what was read into the tree, one place a
 //! transaction; the transactions with effect must form a path; all paths together must be free of cycles.
 //!
@@ -18,12 +21,14 @@
 //! *Cost*: the operations and the elements read. *Source*: Adya 1999 §3.2 (PL-1); Elle §4 for what lists show.
 
 use super::cycle;
+use crate::contents::Contents;
 use crate::levels::Level;
 use crate::modules;
 use crate::observe::normal;
 use crate::pipeline::Decision;
-use crate::verdict::Witness;
-use history::{History, Id, KeyId, Operation, Status, TxnId, ValueId, ValueRef};
+use crate::rows::Universe;
+use crate::verdict::{Ryow, Witness};
+use history::{History, Id, KeyId, OpId, Operation, Predicate, Row, Status, TxnId, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Decides a history.
@@ -32,14 +37,18 @@ pub(super) fn decide(history: &History, level: Level) -> Decision {
         Ok(written) => written,
         Err(what) => return Decision::NotHere(what),
     };
+    let many = Many::of(history, &written);
     let mut lists: FxHashMap<KeyId, Tree> = FxHashMap::default();
     for transaction in history.transactions().filter(|it| it.status() == Status::Committed) {
         for (_, operation) in transaction.ops() {
-            let Operation::Read { key, value, .. } = operation else { continue };
-            if !value.is_known() {
-                continue;
-            }
-            let value = normal(history, value);
+            let (key, value) = match operation {
+                Operation::Read { key, value, .. } if value.is_known() => (key, normal(history, value)),
+                _ => match many.as_ref().map_or(Ok(true), |many| many.explains(&operation)) {
+                    Ok(true) => continue,
+                    Ok(false) => return Decision::Impossible(vec![transaction.id()]),
+                    Err(what) => return Decision::NotHere(what),
+                },
+            };
             if !written.is_list(key) {
                 if !written.values.contains(&(key, value)) {
                     return Decision::Impossible(vec![transaction.id()]);
@@ -68,6 +77,105 @@ pub(super) fn decide(history: &History, level: Level) -> Decision {
                 core = with_readers(history, key, core);
             }
             Decision::Impossible(core)
+        }
+    }
+}
+
+/// The first operation of a transaction, on one key or many, that saw what nobody wrote. Lists are not looked at.
+pub(crate) fn from_nowhere(history: &History, txn: TxnId) -> Option<OpId> {
+    let written = Written::of(history).ok()?;
+    let many = Many::of(history, &written);
+    let mut ops = history.transaction(txn).ops();
+    let unexplained = |operation: &Operation<'_>| match *operation {
+        Operation::Read { key, value, .. } => {
+            value.is_known() && !written.is_list(key) && !written.has(key, normal(history, value))
+        }
+        _ => many.as_ref().is_some_and(|many| many.explains(operation) == Ok(false)),
+    };
+    ops.find(|(_, operation)| unexplained(operation)).map(|(op, _)| op)
+}
+
+/// What operations that read many keys may have seen: of every key any content that it ever had.
+struct Many<'a> {
+    history: &'a History,
+    written: &'a Written,
+    known: Contents<'a>,
+    universe: Universe,
+    /// What each key ever held.
+    of_key: FxHashMap<KeyId, Vec<ValueId>>,
+}
+
+impl<'a> Many<'a> {
+    /// `None` where every operation is about one key.
+    fn of(history: &'a History, written: &'a Written) -> Option<Self> {
+        let known = Contents::of(history, Ryow::default());
+        let universe = Universe::of(history, &known, true)?;
+        let mut of_key: FxHashMap<KeyId, Vec<ValueId>> = FxHashMap::default();
+        for &(key, value) in &written.values {
+            of_key.entry(key).or_default().push(value);
+        }
+        Some(Self { history, written, known, universe, of_key })
+    }
+
+    /// Whether an operation on many keys saw of each a content that it ever had. An error: a list is among them.
+    fn explains(&self, operation: &Operation<'_>) -> Result<bool, String> {
+        match *operation {
+            Operation::Scan { range, rows: Some(rows) } => {
+                self.explains_rows(self.universe.visited(range, false, true, rows))
+            }
+            Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
+                self.explains_rows(self.universe.visited(range, reverse, exhausted, rows))
+            }
+            Operation::Query { predicate, rows: Some(rows) } => self.explains_query(predicate, rows),
+            _ => Ok(true),
+        }
+    }
+
+    /// What a range showed, key by key; none: no store returns such rows.
+    fn explains_rows(&self, visited: Option<Vec<(KeyId, ValueId)>>) -> Result<bool, String> {
+        let Some(visited) = visited else { return Ok(false) };
+        for (key, value) in visited {
+            let fits = match value.is_known() {
+                true => self.written.has(key, normal(self.history, value)),
+                false => self.held(key, |content| content != ValueId::ABSENT),
+            };
+            if !self.no_list(key)? || !fits {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn explains_query(&self, predicate: &Predicate, rows: &[Row]) -> Result<bool, String> {
+        let mut keys: Vec<KeyId> = rows.iter().map(|row| row.key).collect();
+        keys.sort_unstable();
+        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Ok(false);
+        }
+        let holds = |content: ValueId| self.known.holds(predicate, content);
+        for key in self.universe.concerned(self.history, &self.known, predicate, keys.into_iter()) {
+            let row = rows.iter().find(|row| row.key == key);
+            let value = row.map_or(ValueId::ABSENT, |row| normal(self.history, row.value));
+            let fits = match value {
+                ValueId::ABSENT => self.held(key, |content| !holds(content)),
+                value if value.is_known() => holds(value) && self.written.has(key, value),
+                _ => self.held(key, holds),
+            };
+            if !self.no_list(key)? || !fits {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn held(&self, key: KeyId, fits: impl Fn(ValueId) -> bool) -> bool {
+        self.of_key.get(&key).is_some_and(|contents| contents.iter().any(|&content| fits(content)))
+    }
+
+    fn no_list(&self, key: KeyId) -> Result<bool, String> {
+        match self.written.is_list(key) {
+            true => Err(refusal(self.history, key, "is appended to and read together with others")),
+            false => Ok(true),
         }
     }
 }
@@ -126,7 +234,10 @@ impl Written {
         for transaction in history.transactions() {
             for (_, operation) in transaction.ops() {
                 match operation {
-                    Operation::Read { .. } => {}
+                    Operation::Read { .. }
+                    | Operation::Scan { .. }
+                    | Operation::Iterate { .. }
+                    | Operation::Query { .. } => {}
                     Operation::Write { key, value } => {
                         it.values.insert((key, normal(history, value)));
                         overwritten.insert(key);
@@ -146,7 +257,7 @@ impl Written {
                             return Err(refusal(history, key, "has an element that is appended twice"));
                         }
                     }
-                    other => return Err(format!("operation `{}`", other.name())),
+                    other => return Err(format!("`{}` at read uncommitted", other.name())),
                 }
             }
         }
@@ -167,6 +278,10 @@ impl Written {
             }
         }
         Ok(it)
+    }
+
+    fn has(&self, key: KeyId, value: ValueId) -> bool {
+        self.values.contains(&(key, value))
     }
 
     fn is_list(&self, key: KeyId) -> bool {
@@ -329,6 +444,16 @@ mod tests {
         check("a: w(x,1)!\nb: r(x,1)\n", true);
         check("a: w(x,1) w(x,2)\nb: r(x,1)\n", true);
         check("a: w(x,1)\nb: r(x,2)\n", false);
+    }
+
+    #[test]
+    fn ranges_and_predicates_show_what_was_ever_there() {
+        check("a: w(x,1)! | w(y,2)\nb: scan(x..z)=[x:1] | q(value>0)=[x:1 y:2]\n", true);
+        check("a: w(x,1)\nb: scan(x..z)=[x:2]\n", false);
+        check("init: x=1\na: w(x,2)\nb: q(value=1)=[x:1] | q(value=2)=[]\n", true);
+        // It was never gone.
+        check("init: x=1\na: w(x,2)\nb: scan(w..z)=[]\n", false);
+        check("init: x=1\na: d(x)!\nb: scan(w..z)=[]\n", true);
     }
 
     #[test]

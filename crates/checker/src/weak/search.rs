@@ -43,22 +43,37 @@ pub(super) enum Searched {
     GaveUp(Undecided),
 }
 
+/// The known edges, and a first order of them: the same for all levels that count the same orders.
+#[derive(Debug)]
+pub(crate) struct First {
+    graph: Graph,
+    /// Places by node; or transactions whose known edges form a cycle.
+    position: Result<Vec<u32>, Vec<Txn>>,
+}
+
+impl First {
+    pub(super) fn of(history: &History, problem: &Problem, known: &Known) -> Self {
+        let position = match schedule::schedule(history, problem, known) {
+            Scheduled::Order { position, .. } => Ok(position),
+            Scheduled::Stuck(stuck) => Err(core::known_cycle(problem, known, &stuck)),
+        };
+        Self { graph: known.graph(problem), position }
+    }
+}
+
 /// Looks for a commit order in which every read sees what it must.
 pub(super) fn search(
     history: &History,
     problem: &Problem,
-    known: &Known,
+    (known, first): (&Known, &First),
     setting: &Setting,
     budget: &Budget,
 ) -> (Searched, Counters) {
-    let position = match schedule::schedule(history, problem, known) {
-        Scheduled::Order { position, .. } => position,
-        Scheduled::Stuck(stuck) => {
-            let cycle = core::known_cycle(problem, known, &stuck);
-            return (Searched::Impossible(cycle), Counters::default());
-        }
+    let position = match &first.position {
+        Ok(position) => position,
+        Err(cycle) => return (Searched::Impossible(cycle.clone()), Counters::default()),
     };
-    let mut search = Search::new(history, problem, known, setting, &position, budget);
+    let mut search = Search::new(history, problem, (known, &first.graph), setting, position, budget);
     let searched = search.run();
     (searched, search.solver.counters())
 }
@@ -71,7 +86,7 @@ pub(super) struct Search<'a> {
     pub(super) strict: Vec<Strict>,
     budget: &'a Budget,
     /// The known edges, for walking them.
-    pub(super) graph: Graph,
+    pub(super) graph: &'a Graph,
     pub(super) solver: Solver,
     /// The versions of each key that are in effect, in the order.
     pub(super) lanes: Vec<Vec<u32>>,
@@ -172,12 +187,11 @@ impl<'a> Search<'a> {
     fn new(
         history: &'a History,
         problem: &'a Problem,
-        known: &'a Known,
+        (known, graph): (&'a Known, &'a Graph),
         setting: &'a Setting,
         position: &[u32],
         budget: &'a Budget,
     ) -> Self {
-        let graph = known.graph(problem);
         let nodes = graph.len();
         let mut solver = Solver::new(graph.clone(), position);
         let stop = budget.clone();
