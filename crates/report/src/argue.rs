@@ -5,19 +5,45 @@
 use crate::finding::{Place, Step};
 use crate::{phrase, shorten};
 use checker::{Edge, EdgeKind, Reason};
-use history::{History, Id, KeyId, OpId, Operation, Predicate, Row, Status, TxnId, ValueId};
+use history::{History, Id, KeyId, Lock, OpId, Operation, Predicate, Row, Status, TxnId, ValueId};
 
 /// How deep inferred edges are unfolded; an argument deeper than this is cut with a remark.
 const DEPTH_MAX: usize = 8;
 
 /// The steps of an argument.
 pub(crate) fn steps(history: &History, edges: &[Edge]) -> Vec<Step> {
-    let speaker = Speaker { history };
+    let speaker = Speaker { history, differing: differing(history, edges) };
     edges.iter().map(|edge| speaker.step(edge, 0)).collect()
 }
 
 struct Speaker<'h> {
     history: &'h History,
+    /// Elements that stay visible in what reads returned: where two lists of an argument differ.
+    differing: Vec<(OpId, ValueId)>,
+}
+
+/// Where lists differ that two reads of one key returned.
+fn differing(history: &History, edges: &[Edge]) -> Vec<(OpId, ValueId)> {
+    let read = |edge: &Edge| match edge.reason {
+        Reason::Saw { read, .. } => Some((read, edge.key)),
+        _ => None,
+    };
+    let [Some(one), Some(two)] = [edges.first().and_then(read), edges.get(1).and_then(read)] else {
+        return Vec::new();
+    };
+    let list = |op: OpId| match history.operation(op) {
+        Operation::Read { value, .. } => history.values_of(value),
+        _ => &[],
+    };
+    let (a, b) = (list(one.0), list(two.0));
+    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    match one.1 == two.1 {
+        true => [(one.0, a.get(same)), (two.0, b.get(same))]
+            .into_iter()
+            .filter_map(|(op, element)| Some((op, *element?)))
+            .collect(),
+        false => Vec::new(),
+    }
 }
 
 impl Speaker<'_> {
@@ -151,6 +177,16 @@ impl Speaker<'_> {
     fn missed(&self, edge: &Edge, read: OpId, write: OpId) -> String {
         let (reader, writer) = (self.owner(read), self.owner(write));
         if reader != writer {
+            if let (Operation::Read { key, value: seen, lock: Lock::None }, Operation::Write { value, .. }) =
+                (self.history.operation(read), self.history.operation(write))
+                && value != ValueId::ABSENT
+            {
+                // Two values that are compared are cut where they do not differ.
+                let (seen, written) = shorten::pair(self.history.values(), seen, value);
+                let key = self.key(key);
+                let (reader, writer) = (self.name(reader), self.name(writer));
+                return format!("{reader} read {key} = {seen} before {writer} wrote {key} = {written}");
+            }
             let matched = edge.key.map(|key| self.matched(key, read, write)).unwrap_or_default();
             return format!("{} before {}{matched}", self.deed(read), self.deed(write));
         }
@@ -217,8 +253,15 @@ impl Speaker<'_> {
 
     /// `1:0 wrote x = 1 before 2:0 wrote x = 2: the other way round would close a cycle with 3:0`.
     fn otherwise(&self, edge: &Edge, because: &[Edge], depth: usize) -> String {
-        let first = edge.from.map_or("the initial state".to_owned(), |from| self.part(edge, from, true));
-        let second = self.part(edge, edge.to, false);
+        let mut first = edge.from.map_or("the initial state".to_owned(), |from| self.part(edge, from, true));
+        let mut second = self.part(edge, edge.to, false);
+        if let (EdgeKind::Ww, Some(from), Some(key)) = (edge.kind, edge.from, edge.key)
+            && let (Some(one), Some(two)) = (self.last_value(from, key), self.last_value(edge.to, key))
+        {
+            let (one, two) = shorten::pair(self.history.values(), one, two);
+            first = format!("{} wrote {} = {one}", self.name(from), self.key(key));
+            second = format!("{} wrote {} = {two}", self.name(edge.to), self.key(key));
+        }
         let ends = [edge.from, Some(edge.to)];
         let mut through: Vec<String> = Vec::new();
         for other in because.iter().flat_map(|edge| [edge.from, Some(edge.to)]) {
@@ -235,6 +278,15 @@ impl Speaker<'_> {
         };
         let cut = if depth >= DEPTH_MAX { " (shown above this far only)" } else { "" };
         format!("{first} before {second}: the other way round would close a cycle{with}{cut}")
+    }
+
+    /// The value that a transaction left at a key, if a plain write did.
+    fn last_value(&self, txn: TxnId, key: KeyId) -> Option<ValueId> {
+        let of_key = self.history.transaction(txn).ops().filter(|(_, deed)| deed.key() == Some(key));
+        match of_key.filter(|(_, deed)| !matches!(deed, Operation::Read { .. })).last() {
+            Some((_, Operation::Write { value, .. })) if value != ValueId::ABSENT => Some(value),
+            _ => None,
+        }
     }
 
     /// What a transaction did to the key of an edge: its read if it is the reader of an `rw`, else its last write.
@@ -289,7 +341,8 @@ impl Speaker<'_> {
     }
 
     fn deed_with(&self, op: OpId, focus: Option<ValueId>) -> String {
-        let words = phrase::focused(self.history, self.history.operation(op), focus);
+        let differing = self.differing.iter().find(|(other, _)| *other == op).map(|&(_, element)| element);
+        let words = phrase::focused(self.history, self.history.operation(op), differing.or(focus));
         format!("{} {words}", self.name(self.owner(op)))
     }
 

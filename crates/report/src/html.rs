@@ -172,7 +172,7 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
                 (legend(finding))
             }
             @if !finding.support.is_empty() {
-                h3 { "Where" }
+                h3 { "What that rests on" }
                 ul.steps { @for step in &finding.support { (argument_step(step, None)) } }
             }
             h3 { "The sessions" }

@@ -68,6 +68,19 @@ fn the_pages_on_anomalies_say_what_the_program_says() {
     assert_eq!(files("anomalies", ".md"), known, "every page is in the table of crates/report/src/book.rs");
 }
 
+/// How the checker works is shown on an example.
+#[test]
+fn the_page_on_how_it_works_says_what_the_program_says() {
+    let page = std::fs::read_to_string(book("how-it-works.md")).expect("the page is there");
+    let (before, rest) = page.split_once("```explanation\n").expect("it has an explanation");
+    let (_, after) = rest.split_once("```").expect("the explanation ends");
+    let (_, example) = before.split_once("```history ").expect("it has an example");
+    let (level, example) = example.split_once('\n').expect("the example has lines");
+    let (history, _) = example.split_once("```").expect("the example ends");
+    let told = report::text(&explained("history.hist", level, history), Palette::plain());
+    hold("how-it-works.md", &format!("{before}```explanation\n{told}```{after}"));
+}
+
 #[test]
 fn the_list_of_anomalies_is_complete() {
     let rows = pages().iter().map(|page| {

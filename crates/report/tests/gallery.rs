@@ -67,8 +67,17 @@ const GALLERY: &[Case] = &[
     case(
         "long_texts",
         "SER",
-        "s1: w(x,\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1bbbbbbbbbbbbbbbbbb\") w(y,1)\n\
-         s2: r(x,_) r(y,1)",
+        "s1: w(x,\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\")\n\
+         s2: r(x,\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\") w(x,\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa2bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\")\n\
+         s3: r(x,\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\") w(x,\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa3bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\")",
+    ),
+    case(
+        "long_lists_that_differ",
+        "SER",
+        "s1: a(x,1) a(x,2) a(x,3) a(x,4) a(x,5) a(x,6) a(x,7) a(x,8) a(x,9) a(x,10)\n\
+         s2: a(x,11)\ns3: a(x,12)\ns4: a(x,13) a(x,14) a(x,15) a(x,16) a(x,17) a(x,18) a(x,19) a(x,20)\n\
+         s5: r(x,[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20])\n\
+         s6: r(x,[1 2 3 4 5 6 7 8 9 10 12 11 13 14 15 16 17 18 19 20])",
     ),
     case("phantom", "SER", "s1: scan(a..c)=[] scan(a..c)=[b:1]\ns2: w(b,1)"),
 ];

@@ -1,0 +1,123 @@
+//! What the book shows can be done: its commands are understood, its examples of formats are read.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn taipan(arguments: &[String]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_taipan"))
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the program can be started")
+}
+
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).expect("the book is there") {
+            let path = entry.expect("it can be listed").path();
+            match path.extension().is_some_and(|end| end == "md") {
+                true => found.push(path),
+                false if path.is_dir() => open.push(path),
+                false => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn book() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src")
+}
+
+/// The fenced blocks of a page.
+fn blocks(page: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while lines.by_ref().any(|line| line.trim_start().starts_with("```")) {
+        let block: Vec<&str> =
+            lines.by_ref().take_while(|line| !line.trim_start().starts_with("```")).collect();
+        blocks.push(block.join("\n"));
+    }
+    blocks
+}
+
+/// The words of a command, without what the shell does with it.
+fn words(command: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut quote = None;
+    let mut word: Option<String> = None;
+    for letter in command.chars() {
+        match (quote, letter) {
+            (None, '|' | '>' | '#' | ';' | '&') => break,
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (Some(open), letter) if open == letter => quote = None,
+            (None, letter) if letter.is_whitespace() => words.extend(word.take()),
+            (_, letter) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[test]
+fn every_command_of_the_book_is_understood() {
+    let mut count = 0;
+    for path in pages(&book()) {
+        let page = std::fs::read_to_string(&path).expect("a page");
+        let joined: Vec<String> = blocks(&page).iter().map(|block| block.replace("\\\n", " ")).collect();
+        for line in joined.iter().flat_map(|block| block.lines()) {
+            let line = line.trim_start().trim_start_matches("- run: ").trim_start_matches("$ ");
+            let Some(rest) = line.strip_prefix("taipan ") else { continue };
+            // Two blanks end a command, and a remark follows.
+            let mut arguments = words(rest.split("   ").next().unwrap_or_default());
+            arguments.push("--help".to_owned());
+            let output = taipan(&arguments);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: taipan {rest}: {said}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "only {count} commands were found");
+}
+
+#[test]
+fn every_example_of_a_format_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let formats = [
+        "awdit",
+        "dbcop-hist",
+        "dbcop-json",
+        "elle-edn",
+        "elle-json",
+        "jsonl",
+        "notation",
+        "text",
+        "timekiller",
+        "viper",
+    ];
+    for format in formats {
+        let name = if format == "jsonl" { "native" } else { format };
+        let page = book().join("formats").join(format!("{name}.md"));
+        let page = std::fs::read_to_string(page).expect("every format has a page");
+        let example = blocks(&page).into_iter().next().expect("every page has an example");
+        // A history of Viper is a folder of logs.
+        let path = folder.path().join(format);
+        if format == "viper" {
+            std::fs::create_dir(&path).expect("a folder");
+            std::fs::write(path.join("J0.log"), example + "\n").expect("a file");
+        } else {
+            std::fs::write(&path, example + "\n").expect("a file");
+        }
+        let arguments = ["stats", "--allow-empty", "--format", format, &path.display().to_string()];
+        let output = taipan(&arguments.map(str::to_owned));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{format}: {said}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("transactions"), "{format}");
+    }
+}
