@@ -54,6 +54,10 @@ pub(crate) const SQLITE: Dialect = Dialect {
     delete_returning: true,
 };
 
+#[cfg(feature = "duckdb")]
+pub(crate) const DUCKDB: Dialect =
+    Dialect { int: "BIGINT", text: "VARCHAR", text_key: "VARCHAR", table_options: "", ..SQLITE };
+
 /// Text is ordered by its bytes, as the native format orders keys.
 pub(crate) const POSTGRES: Dialect = Dialect {
     quote: '"',

@@ -41,6 +41,8 @@ pub struct Grammar {
     pub intersect: bool,
     /// Whether window functions are known.
     pub windows: bool,
+    /// Whether a transaction may go back to a place inside it.
+    pub savepoints: bool,
     /// Whether the sub-queries of UPDATE and DELETE may read the table that is written.
     pub write_reads_target: bool,
     /// The same for the sub-queries among the values of an INSERT.
@@ -104,8 +106,23 @@ pub(crate) const SQLITE: Grammar = Grammar {
     with: true,
     intersect: true,
     windows: true,
+    savepoints: true,
     write_reads_target: true,
     insert_reads_target: true,
+};
+
+#[cfg(feature = "duckdb")]
+pub(crate) const DUCKDB: Grammar = Grammar {
+    integer: "BIGINT",
+    real: "DOUBLE",
+    text: "VARCHAR",
+    cast_integer: "BIGINT",
+    cast_real: "DOUBLE",
+    cast_text: "VARCHAR",
+    same: "IS NOT DISTINCT FROM",
+    partial_indexes: false,
+    savepoints: false,
+    ..SQLITE
 };
 
 pub(crate) const POSTGRES: Grammar = Grammar {
@@ -125,6 +142,7 @@ pub(crate) const POSTGRES: Grammar = Grammar {
     with: true,
     intersect: true,
     windows: true,
+    savepoints: true,
     write_reads_target: true,
     insert_reads_target: true,
 };
@@ -146,6 +164,7 @@ pub(crate) const MARIADB: Grammar = Grammar {
     with: true,
     intersect: true,
     windows: true,
+    savepoints: true,
     write_reads_target: true,
     insert_reads_target: false,
 };

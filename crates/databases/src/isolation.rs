@@ -26,6 +26,10 @@ pub(crate) const SQLITE: [Isolation; 2] = [
     row("serializable", "BEGIN DEFERRED", "serializable"),
 ];
 
+/// DuckDB has one level, and documents it as snapshot isolation.
+pub(crate) const DUCKDB: [Isolation; 1] =
+    [row("snapshot-isolation", "BEGIN TRANSACTION", "snapshot-isolation")];
+
 /// PostgreSQL runs READ UNCOMMITTED as READ COMMITTED; its REPEATABLE READ is snapshot isolation.
 pub(crate) const POSTGRES: [Isolation; 3] = [
     row("read-committed", "BEGIN ISOLATION LEVEL READ COMMITTED", "read-committed"),
@@ -66,11 +70,12 @@ pub struct Profile {
 }
 
 /// Every profile.
-pub const PROFILES: [Profile; 4] = [
+pub const PROFILES: [Profile; 5] = [
     Profile { name: "postgres", levels: &POSTGRES },
     Profile { name: "mariadb", levels: &MARIADB },
     Profile { name: "mysql", levels: &MARIADB },
     Profile { name: "sqlite", levels: &SQLITE },
+    Profile { name: "duckdb", levels: &DUCKDB },
 ];
 
 impl Profile {

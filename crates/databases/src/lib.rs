@@ -29,6 +29,8 @@
 
 mod dialect;
 mod driver;
+#[cfg(feature = "duckdb")]
+mod duckdb;
 mod fjall;
 mod follow;
 mod gate;
@@ -53,6 +55,8 @@ mod timestamps;
 mod workloads;
 
 pub use driver::{Access, Database, Failure, Fault, Session, Stamp};
+#[cfg(feature = "duckdb")]
+pub use duckdb::DuckDb;
 pub use fjall::{Fjall, Probe};
 pub use follow::{Changes, FollowOptions, Follower, Join, Joined, Matched, Patience};
 pub use gate::Gate;

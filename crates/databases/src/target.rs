@@ -26,6 +26,10 @@ pub const TARGETS: &[TargetForm] = &[
     form("mariadb:temp", "a throw-away MariaDB server; ?bin=DIR&SETTING=VALUE&…"),
     form("mysql:temp", "a throw-away MySQL server; ?bin=DIR&SETTING=VALUE&…"),
     form("mysql://USER@HOST/DATABASE", "a running MariaDB or MySQL server"),
+    #[cfg(feature = "duckdb")]
+    form("duckdb:", "DuckDB in a temporary folder"),
+    #[cfg(feature = "duckdb")]
+    form("duckdb:PATH", "a DuckDB file"),
     form("fjall:", "fjall in a temporary folder; fjall:?probe=size reads by way of size_of first"),
     form("fjall:PATH", "a folder of fjall"),
     form("redb:", "redb in a temporary folder"),
@@ -45,6 +49,14 @@ pub fn open(target: &str) -> Result<Box<dyn Database>, Failure> {
     match scheme {
         "sqlite" if rest.is_empty() => Ok(Box::new(Sqlite::temporary()?)),
         "sqlite" => Ok(Box::new(Sqlite::at(rest))),
+        #[cfg(feature = "duckdb")]
+        "duckdb" if rest.is_empty() => Ok(Box::new(crate::DuckDb::temporary()?)),
+        #[cfg(feature = "duckdb")]
+        "duckdb" => Ok(Box::new(crate::DuckDb::at(Path::new(rest))?)),
+        #[cfg(not(feature = "duckdb"))]
+        "duckdb" => Err(Failure::mistake(
+            "this taipan was built without DuckDB: build it with --features duckdb (docs/book/src/databases/README.md)",
+        )),
         "redb" if rest.is_empty() => Ok(Box::new(Redb::temporary()?)),
         "redb" => Ok(Box::new(Redb::at(Path::new(rest))?)),
         "fjall" => open_fjall(target, rest),

@@ -289,7 +289,8 @@ impl<'s> Generator<'s> {
         let only_reads = self.one_in(4);
         let mut open: Option<String> = None;
         for _ in 0..self.settings.statements.max(1) {
-            if self.random.below(100) < self.settings.weights.of(Choice::Savepoint) {
+            let wants_savepoint = self.random.below(100) < self.settings.weights.of(Choice::Savepoint);
+            if wants_savepoint && self.grammar.savepoints {
                 acts.push(PlanAct::Control(self.savepoint(&mut open)));
             }
             acts.push(self.statement(only_reads));

@@ -32,6 +32,10 @@ pub(crate) const MARIADB_SNAPSHOT: Expected = &[
     (&["G2-item", "G2", "read-only"], &[0, 1, 2]),
 ];
 
+/// Snapshot isolation, the one level.
+#[cfg(feature = "duckdb")]
+pub(crate) const DUCKDB: Expected = &[(&["G2-item", "G2", "read-only"], &[0])];
+
 /// A database that is serializable at every level.
 pub(crate) const NOTHING: Expected = &[];
 

@@ -239,7 +239,8 @@ fn text(
     let mut refusals: Vec<_> = summary.refusals.iter().collect();
     refusals.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     for (why, (count, example)) in refusals.into_iter().take(3) {
-        writeln!(out, "{count} refused: {why}; such as {example}")?;
+        let why: Vec<&str> = why.split_whitespace().collect();
+        writeln!(out, "{count} refused: {}; such as {example}", why.join(" "))?;
     }
     if summary.fleeting > 0 {
         writeln!(out, "{} findings did not come again and are left out", summary.fleeting)?;
