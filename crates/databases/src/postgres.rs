@@ -16,7 +16,9 @@ use history::Name;
 use rustix::process::Signal;
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -30,6 +32,16 @@ pub struct Postgres {
     server: Option<Server>,
     /// The replication slot that remembers which transactions committed, if timestamps are wanted.
     slot: Option<String>,
+    log: Mutex<CommitLog>,
+}
+
+/// What the slot has told so far.
+#[derive(Debug, Default)]
+struct CommitLog {
+    /// How many commits all later transactions see.
+    settled: usize,
+    /// Further commits, in the order of the log.
+    committed: Vec<u64>,
 }
 
 /// How the server tells our connections from others.
@@ -42,7 +54,7 @@ impl Postgres {
             url.parse().map_err(|error| Failure::mistake(format!("{url} is no PostgreSQL URL: {error}")))?;
         config.application_name(APPLICATION);
         let version = PostgresConnection::open(&config)?.version()?;
-        Ok(Self { config, version, server: None, slot: None })
+        Ok(Self { config, version, server: None, slot: None, log: Mutex::default() })
     }
 
     /// A private throw-away server, from the programs in `bin` or those installed; removed with the value.
@@ -57,7 +69,7 @@ impl Postgres {
         let ready = || PostgresConnection::open(&config).is_ok();
         let server = Server::start(cluster.folder, cluster.janitor, cluster.command, &ready)?;
         let version = PostgresConnection::open(&config)?.version()?;
-        Ok(Self { config, version, server: Some(server), slot: None })
+        Ok(Self { config, version, server: Some(server), slot: None, log: Mutex::default() })
     }
 
     pub(crate) fn open(&self) -> Result<PostgresConnection, Failure> {
@@ -147,21 +159,26 @@ impl Database for Postgres {
     fn timestamps(&self, stamps: &[Option<Stamp>]) -> Result<Vec<Option<(i64, i64)>>, Failure> {
         let Some(slot) = &self.slot else { return Ok(vec![None; stamps.len()]) };
         let mut connection = self.open()?;
-        let near = connection.text("SELECT pg_current_snapshot()::text")?;
-        let near = near.as_deref().and_then(SetSnapshot::parse);
-        // The slot's position stays, so that asking again gives the same answer.
+        connection.await_flush()?;
         let rows = connection.rows(&format!(
-            "SELECT xid::text::bigint FROM pg_logical_slot_peek_changes('{slot}', NULL, NULL, \
+            "SELECT xid::text::bigint FROM pg_logical_slot_get_changes('{slot}', NULL, NULL, \
              'skip-empty-xacts', '1') WHERE data LIKE 'COMMIT%'"
         ))?;
+        let now = connection.text("SELECT pg_current_snapshot()::text")?;
+        let now = now.as_deref().and_then(SetSnapshot::parse);
+        let now = now.ok_or_else(|| Failure::mistake("the server does not tell its snapshot"))?;
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         // The log has the lower half of ids only.
-        let whole = |xid: u32| near.as_ref().map_or(u64::from(xid), |near| near.widen(xid));
-        let committed: Vec<u64> = rows
-            .iter()
-            .filter_map(|row| row.first().and_then(Value::as_int).and_then(|xid| u32::try_from(xid).ok()))
-            .map(whole)
-            .collect();
-        timestamps::from_sets(stamps, &committed)
+        let xid =
+            |row: &Vec<Value>| row.first().and_then(Value::as_int).and_then(|xid| u32::try_from(xid).ok());
+        log.committed.extend(rows.iter().filter_map(xid).map(|xid| now.widen(xid)));
+        // Nothing is open: what is visible now is visible to all that come later. What others have committed and nobody
+        // sees yet is left for the next time.
+        let (visible, later): (Vec<u64>, Vec<u64>) = log.committed.iter().partition(|&&xid| now.sees(xid));
+        let times = timestamps::from_sets(stamps, log.settled, &visible)?;
+        log.settled += visible.len();
+        log.committed = later;
+        Ok(times)
     }
 
     fn scripted(&self) -> Option<&dyn Scripted> {
@@ -315,6 +332,18 @@ impl PostgresConnection {
             _ => None,
         };
         Ok(messages.iter().filter_map(row).collect())
+    }
+
+    /// Waits until everything that has committed is on the server's disk: a slot tells no more than that, and without
+    /// `synchronous_commit` a transaction is visible before.
+    fn await_flush(&mut self) -> Result<(), Failure> {
+        let end = self.text("SELECT pg_current_wal_insert_lsn()::text")?.unwrap_or_default();
+        let until = Instant::now() + Duration::from_secs(10);
+        let reached = format!("SELECT (pg_current_wal_flush_lsn() >= '{end}'::pg_lsn)::text");
+        while self.text(&reached)?.as_deref() != Some("true") && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 
     fn version(&mut self) -> Result<String, Failure> {

@@ -85,8 +85,13 @@ impl SetSnapshot {
     }
 }
 
-/// Timestamps from set snapshots. `committed` holds the ids of C in the order of the log.
-pub(crate) fn from_sets(stamps: &[Option<Stamp>], committed: &[u64]) -> Result<Vec<Option<Times>>, Failure> {
+/// Timestamps from set snapshots. `committed` holds the ids of C in the order of the log; `before` more came before
+/// them, and every snapshot sees those.
+pub(crate) fn from_sets(
+    stamps: &[Option<Stamp>],
+    before: usize,
+    committed: &[u64],
+) -> Result<Vec<Option<Times>>, Failure> {
     let unreadable = |text: &str| Failure::mistake(format!("the server's snapshot {text:?} cannot be read"));
     let place: HashMap<u64, usize> = committed.iter().enumerate().map(|(place, &xid)| (xid, place)).collect();
     let mut sorted = committed.to_vec();
@@ -109,10 +114,10 @@ pub(crate) fn from_sets(stamps: &[Option<Stamp>], committed: &[u64]) -> Result<V
     let rank = ranks(snapshots.iter().flatten(), &place)?;
     let time = |(stamp, snapshot): (&Option<Stamp>, &Option<(usize, SetSnapshot)>)| {
         let (stamp, (seen, _)) = (stamp.as_ref()?, snapshot.as_ref()?);
-        let start = start_time(*seen);
+        let start = start_time(before + *seen);
         let xid: Option<u64> = stamp.commit.as_ref().and_then(|xid| xid.parse().ok());
         Some(match xid.and_then(|xid| rank.get(&xid)) {
-            Some(&rank) => (start, commit_time(rank)),
+            Some(&rank) => (start, commit_time(before + rank)),
             None => (start, start),
         })
     };
@@ -216,7 +221,7 @@ mod tests {
             None,
             stamp("10:12:10", Some("13")), // rolled back, or only locked: not in the log
         ];
-        let times = from_sets(&stamps, &[10, 11, 12]).unwrap_or_default();
+        let times = from_sets(&stamps, 0, &[10, 11, 12]).unwrap_or_default();
         assert_eq!(
             times,
             [Some((1, 4)), Some((1, 2)), Some((3, 6)), Some((7, 7)), None, Some((3, 3))],
@@ -237,18 +242,20 @@ mod tests {
     #[test]
     fn transactions_outside_the_committed_set_do_not_count() {
         // 9 was rolled back, 7 wrote nothing.
-        let times = from_sets(&[stamp("5:20:7,9,12", None)], &[5, 12, 13, 25]).unwrap_or_default();
+        let times = from_sets(&[stamp("5:20:7,9,12", None)], 0, &[5, 12, 13, 25]).unwrap_or_default();
         assert_eq!(times, [Some((5, 5))], "5 and 13 are seen");
+        let times = from_sets(&[stamp("5:20:7,9,12", Some("25"))], 10, &[5, 12, 13, 25]).unwrap_or_default();
+        assert_eq!(times, [Some((25, 28))], "behind ten others");
     }
 
     #[test]
     fn snapshots_that_contradict_each_other_are_reported() {
         let failure =
-            from_sets(&[stamp("1:3:1", None), stamp("1:3:2", None), stamp("1:4:2,3", None)], &[1, 2]);
+            from_sets(&[stamp("1:3:1", None), stamp("1:3:2", None), stamp("1:4:2,3", None)], 0, &[1, 2]);
         assert!(failure.is_ok(), "equal size: one of them is enough");
-        let failure = from_sets(&[stamp("1:3:1", None), stamp("1:9:2,4", None)], &[1, 2, 3, 4]);
+        let failure = from_sets(&[stamp("1:3:1", None), stamp("1:9:2,4", None)], 0, &[1, 2, 3, 4]);
         assert!(failure.is_err_and(|failure| failure.to_string().contains("not nested")));
-        assert!(from_sets(&[stamp("1:x:", None)], &[]).is_err());
+        assert!(from_sets(&[stamp("1:x:", None)], 0, &[]).is_err());
     }
 
     #[test]

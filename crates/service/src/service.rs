@@ -87,8 +87,9 @@ fn while_doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Trouble {
 const QUEUE_MAX: usize = 32;
 const QUEUE_MIN: usize = 4;
 const STATE_BYTES_PER_BATCH: usize = 4 << 20;
-/// How many bytes are taken from the queue at once, for each batch that may wait.
-const GULP: usize = 64 << 10;
+/// How many bytes are taken from the queue at once, for each batch that may wait. No more than a few milliseconds' work
+/// together: what is taken at once has its verdict at once, and not before the last of it.
+const GULP: usize = 8 << 10;
 /// How often the memory of the process is looked at.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 /// What a process takes beside the checker's state: the program, its threads, and what is on its way.
