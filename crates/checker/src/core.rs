@@ -120,6 +120,9 @@ pub(crate) fn known_cycle(problem: &Problem, known: &Known, stuck: &[Txn]) -> Ve
     cycle
 }
 
+/// What is larger, because the time was up before it was small, is not argued about: nobody would read that.
+const ARGUED_MAX: usize = 128;
+
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
     let is_order = matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation) && !options.mixed;
@@ -149,8 +152,12 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
         return Evidence { anomaly, transactions: start, edges, support };
     }
     let part = shrink(history, level, options, start);
-    let argument = weak::argue(&with_culprits(history, &part), level, options)
-        .unwrap_or_else(|| explain::argue(&with_culprits(history, &part), level, options));
+    let is_small = part.txns.len() <= ARGUED_MAX;
+    let argue = || {
+        weak::argue(&with_culprits(history, &part), level, options)
+            .unwrap_or_else(|| explain::argue(&with_culprits(history, &part), level, options))
+    };
+    let argument = is_small.then(argue).flatten();
     let mut transactions = part.txns.clone();
     let Some(argument) = argument else {
         let name = level.row().map_or("violation", |row| row.anomaly);

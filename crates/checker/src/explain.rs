@@ -445,9 +445,12 @@ impl<'a> Facts<'a> {
         let nodes = self.problem.len() * self.nodes.points as usize;
         let mut via: Vec<Option<usize>> = vec![None; nodes];
         let mut queue = VecDeque::from([from]);
+        let mut leaving: Vec<Vec<usize>> = vec![Vec::new(); nodes];
+        for (index, fact) in self.facts.iter().enumerate().filter(|(_, fact)| usable(fact)) {
+            leaving[fact.from as usize].push(index);
+        }
         while let Some(at) = queue.pop_front() {
-            let facts = self.facts.iter().enumerate();
-            for (index, fact) in facts.filter(|(_, fact)| fact.from == at && usable(fact)) {
+            for (index, fact) in leaving[at as usize].iter().map(|&index| (index, &self.facts[index])) {
                 if via[fact.to as usize].is_some() || fact.to == from {
                     continue;
                 }

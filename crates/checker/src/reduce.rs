@@ -263,8 +263,10 @@ impl Reducing<'_> {
             return false;
         }
         let Some(evidence) = self.question.violation(&candidate.build()) else { return false };
-        let same = evidence.anomaly.name == self.anomaly;
+        // What was too large to be argued about has no name of its own yet.
+        let same = evidence.anomaly.name == self.anomaly || self.evidence.edges.is_empty();
         if same {
+            self.anomaly.clone_from(&evidence.anomaly.name);
             self.best = candidate;
             self.evidence = evidence;
         }

@@ -4,7 +4,8 @@
 //! transactions the history is often violated still, for a shorter reason.
 //!
 //! *Steps*: one transaction of the core after the other is left out of the whole ([`crate::restrict`]), and what is left is
-//! judged anew, until a core is small enough or the budget ends.
+//! judged anew. A smaller core takes the place of the one before, until one is small enough, none is smaller, or the
+//! budget ends.
 //!
 //! *Cost*: a check of the whole for each of them; so only where the whole is not large.
 
@@ -19,8 +20,8 @@ use history::{History, Id, TxnId};
 const TRANSACTIONS_WANTED: usize = 10;
 /// Larger histories are not checked again.
 const TRANSACTIONS_MAX: usize = 50_000;
-/// How many transactions are left out, one after the other.
-const ROUNDS_MAX: usize = 24;
+/// How often something is left out.
+const ROUNDS_MAX: usize = 64;
 
 /// The smaller one of what was reached and what is found elsewhere.
 pub(super) fn smaller(
@@ -38,19 +39,29 @@ pub(super) fn smaller(
     {
         return best;
     }
-    for &without in evidence.transactions.iter().take(ROUNDS_MAX) {
-        if best.history.len() <= TRANSACTIONS_WANTED || options.budget.exhausted().is_some() {
-            break;
+    let mut without: Vec<TxnId> = Vec::new();
+    let mut core = evidence.transactions.clone();
+    let mut rounds = 0;
+    'smaller: while best.history.len() > TRANSACTIONS_WANTED {
+        for &txn in &core {
+            rounds += 1;
+            if rounds > ROUNDS_MAX || options.budget.exhausted().is_some() {
+                break 'smaller;
+            }
+            let gone = |it: TxnId| it == txn || without.contains(&it);
+            let keep: Vec<TxnId> = history.transactions().map(|it| it.id()).filter(|&it| !gone(it)).collect();
+            let part = restrict_for(history, &keep, level);
+            let Verdict::Violated(other) = judge(&part.history) else { continue };
+            let Some(found) = reduce_once(&part.history, level, options, &other, judge) else { continue };
+            if found.history.len() < best.history.len() {
+                let origins = found.origins.iter().map(|it| it.map(|txn| part.txns[txn.index()])).collect();
+                best = Reduced { origins, ..found };
+                without.push(txn);
+                core = best.origins.iter().copied().flatten().collect();
+                continue 'smaller;
+            }
         }
-        let keep: Vec<TxnId> =
-            history.transactions().map(|txn| txn.id()).filter(|&txn| txn != without).collect();
-        let part = restrict_for(history, &keep, level);
-        let Verdict::Violated(other) = judge(&part.history) else { continue };
-        let Some(found) = reduce_once(&part.history, level, options, &other, judge) else { continue };
-        if found.history.len() < best.history.len() {
-            let origins = found.origins.iter().map(|it| it.map(|txn| part.txns[txn.index()])).collect();
-            best = Reduced { origins, ..found };
-        }
+        break;
     }
     best
 }
