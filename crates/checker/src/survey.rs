@@ -96,17 +96,15 @@ pub fn survey<T, E>(
 }
 
 /// The level to check next, if one is open: it settles most if it holds. Below snapshot isolation what takes no search comes
-/// first, and of that what settles most either way.
+/// first.
 fn next(order: &Order, marks: &[(Level, Option<Mark>)]) -> Option<Level> {
     let open = || marks.iter().filter(|(_, mark)| mark.is_none()).map(|&(level, _)| level);
-    let below = |level: Level| open().filter(|&other| order.implies(level, other)).count();
-    let above = |level: Level| open().filter(|&other| order.implies(other, level)).count();
-    let strongest = open().max_by_key(|&level| below(level))?;
+    let below = |&level: &Level| open().filter(|&other| order.implies(level, other)).count();
+    let strongest = open().max_by_key(below)?;
     if matches!(strongest.rule, Rule::Serializable | Rule::SnapshotIsolation) {
         return Some(strongest);
     }
-    let cheap = open().filter(|&level| takes_no_search(level));
-    cheap.max_by_key(|&level| below(level) + above(level)).or(Some(strongest))
+    open().filter(|&level| takes_no_search(level)).max_by_key(below).or(Some(strongest))
 }
 
 /// Whether a level is decided in near-linear time where every value is written once.

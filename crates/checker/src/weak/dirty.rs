@@ -26,7 +26,7 @@ use crate::levels::Level;
 use crate::modules;
 use crate::observe::normal;
 use crate::pipeline::Decision;
-use crate::rows::Universe;
+use crate::rows::{self, Universe};
 use crate::verdict::{Ryow, Witness};
 use history::{History, Id, KeyId, OpId, Operation, Predicate, Row, Status, TxnId, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -108,6 +108,9 @@ struct Many<'a> {
 impl<'a> Many<'a> {
     /// `None` where every operation is about one key.
     fn of(history: &'a History, written: &'a Written) -> Option<Self> {
+        if !rows::has_many(history) {
+            return None;
+        }
         let known = Contents::of(history, Ryow::default());
         let universe = Universe::of(history, &known, true)?;
         let mut of_key: FxHashMap<KeyId, Vec<ValueId>> = FxHashMap::default();
