@@ -229,7 +229,7 @@ fn beside(program: &Path, transactions: usize) -> Result<(), Box<dyn Error>> {
     println!(
         "\n{transactions} transactions of lists, from a file of Elle's; seconds of CPU time, best of three"
     );
-    println!("{:<22} {:>10} {:>8} {:>8} {:>8}", "store", "level", "ours", "adya", "ratio");
+    println!("{:<22} {:>18} {:>8} {:>8} {:>8}", "store", "level", "ours", "adya", "ratio");
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("history.edn");
     for store in [Strength::Serializable, Strength::SnapshotIsolation] {
