@@ -16,7 +16,7 @@ use crate::contents::Contents;
 use crate::problem::{Problem, Standing, Txn};
 use crate::rows::{Claim, Interval, Test, number_in};
 use crate::verdict::Ryow;
-use history::{ColumnId, History, Id, KeyId, Operation, Predicate, Row, TxnId, ValueId, Values};
+use history::{ColumnId, History, Id, KeyId, Operation, Predicate, Row, Status, TxnId, ValueId, Values};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
@@ -35,7 +35,8 @@ pub(crate) fn can_wait(history: &History, contents: &Contents<'_>, ryow: Ryow) -
         return false;
     }
     let mut some = false;
-    for transaction in history.transactions() {
+    // What was aborted left nothing, and what it was told does not count.
+    for transaction in history.transactions().filter(|it| it.status() != Status::Aborted) {
         let (mut asks, mut scans) = (false, false);
         for (_, operation) in transaction.ops() {
             match operation {
