@@ -159,6 +159,10 @@ impl Speaker<'_> {
     fn saw_the_beginning(&self, edge: &Edge, read: OpId) -> String {
         let seen = self.deed(read);
         let Operation::Read { key, value, .. } = self.history.operation(read) else {
+            if let Some(row) = self.row_from_nowhere(edge, read) {
+                let value = shorten::value(self.history.values(), row.value, None);
+                return format!("{seen}, with {} = {value}, which nobody wrote", self.key(row.key));
+            }
             let place = edge.key.map(|key| format!(" {}", self.key(key))).unwrap_or_default();
             return format!("{seen}, seeing the initial state{place}");
         };
@@ -171,6 +175,27 @@ impl Speaker<'_> {
         } else {
             format!("{seen}, which nobody wrote")
         }
+    }
+
+    /// A row of an operation on many keys, of the edge's key if it has one, with a value that is nobody's.
+    fn row_from_nowhere(&self, edge: &Edge, read: OpId) -> Option<Row> {
+        let rows = match self.history.operation(read) {
+            Operation::Scan { rows, .. }
+            | Operation::Iterate { rows, .. }
+            | Operation::Query { rows, .. } => rows?,
+            _ => return None,
+        };
+        let is_wanted = |row: &&Row| edge.key.is_none_or(|key| key == row.key);
+        let is_initial = |row: &Row| self.history.initial_value(row.key) == row.value;
+        let is_written = |row: &Row| {
+            let mut deeds = self.history.transactions().flat_map(|txn| txn.ops()).map(|(_, deed)| deed);
+            deeds.any(|deed| match deed {
+                Operation::Append { key, .. } => key == row.key,
+                Operation::Update { set, .. } => set == row.value,
+                _ => deed.key() == Some(row.key) && new_value(deed) == Some(row.value),
+            })
+        };
+        rows.iter().filter(is_wanted).find(|row| !is_initial(row) && !is_written(row)).copied()
     }
 
     /// `2:0 read y = absent before 1:0 wrote y = 1`.

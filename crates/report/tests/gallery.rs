@@ -26,6 +26,7 @@ const GALLERY: &[Case] = &[
     case("g1b", "SER", "s1: w(x,1) w(x,2)\ns2: r(x,1)"),
     case("g1c", "SI", "s1: w(x,1) r(y,1)\ns2: w(y,1) r(x,1)"),
     case("thin_air", "SI", "s1: r(x,7)"),
+    case("thin_air_in_a_scan", "SER", "init: x=1 y=1\ns1: scan(..)=[x:1 y:5]"),
     case("thin_air_initial", "SER", "init: x=0\ns1: r(x,_)"),
     case("internal", "SER", "s1: w(x,1) r(x,2)\ns2: w(x,2)"),
     case("future_read", "SER", "s1: r(x,1) w(x,1)"),
