@@ -18,7 +18,7 @@ use crate::modules;
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
 use crate::parts;
-use crate::refine::{Asked, Refined};
+use crate::refine::{Questions, Refined};
 use crate::resolve;
 use crate::rows;
 use crate::saturate::{self, Round};
@@ -357,34 +357,34 @@ fn search(
     };
     stats.record("suspects", suspects.len() as f64);
     let mut effective = Vec::new();
-    let mut asked = None;
+    let mut questions = None;
     loop {
         // 6. Replay, blame, refine.
         if !suspects.is_empty() {
             let started = Instant::now();
-            let asked =
-                asked.get_or_insert_with(|| Asked::nothing(&problem, known, &position, &options.budget));
-            let refined = asked.refine(&problem, known, &readers, &suspects, &options.budget);
+            let questions = questions
+                .get_or_insert_with(|| Questions::nothing(&problem, known, &position, &options.budget));
+            let refined = questions.refine(&problem, known, &readers, &suspects, &options.budget);
             stats.add("refine_ms", milliseconds(started));
             match refined {
                 Refined::Explained { position: found, effective: those } => {
                     (position, effective) = (found, those);
                 }
                 Refined::Impossible(core) => {
-                    record(stats, &asked.counters());
+                    record(stats, &questions.counters());
                     let core = core.into_iter().map(|txn| problem.txns[txn as usize]);
                     return Decision::Impossible(core.collect());
                 }
                 Refined::GaveUp(why) => {
-                    record(stats, &asked.counters());
+                    record(stats, &questions.counters());
                     return Decision::Open(why);
                 }
             }
         }
         // 7. What predicates say, where the order does not keep to it.
-        match demanded(history, &mut problem, known, (&position, &effective), &mut asked, stats) {
+        match demanded(history, &mut problem, known, (&position, &effective), &mut questions, stats) {
             Ok(more) if more.is_empty() => {
-                asked.iter().for_each(|asked| record(stats, &asked.counters()));
+                questions.iter().for_each(|questions| record(stats, &questions.counters()));
                 return Decision::Possible(witness(&problem, known, &position, &effective));
             }
             Ok(more) => suspects = more,
@@ -407,7 +407,7 @@ fn demanded(
     problem: &mut Cow<'_, Problem>,
     known: &Known,
     (position, effective): (&[u32], &[Txn]),
-    asked: &mut Option<Asked>,
+    questions: &mut Option<Questions>,
     stats: &mut Stats,
 ) -> Result<Vec<u32>, Txn> {
     if !problem.is_on_demand {
@@ -428,8 +428,8 @@ fn demanded(
     let contents = Contents::of(history, Ryow::Must);
     let before = problem.first_read.clone();
     resolve::add_claims(problem.to_mut(), history, &contents, &missing)?;
-    if let Some(asked) = asked {
-        asked.renumber(|id| {
+    if let Some(questions) = questions {
+        questions.renumber(|id| {
             let txn = before.partition_point(|&first| first <= id) - 1;
             problem.first_read[txn] + (id - before[txn])
         });

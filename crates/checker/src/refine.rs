@@ -55,7 +55,7 @@ enum Blame {
 
 /// Questions that were asked, with the answers and what the solver learnt from them. They stay when claims are added to
 /// the problem: what was impossible stays so.
-pub(crate) struct Asked {
+pub(crate) struct Questions {
     solver: Solver,
     // Literals by what they stand for.
     before: FxHashMap<(u32, u32), Var>,
@@ -72,7 +72,7 @@ pub(crate) struct Asked {
     about: Vec<Vec<Txn>>,
 }
 
-impl Asked {
+impl Questions {
     /// None yet; the order to begin with.
     pub(crate) fn nothing(problem: &Problem, known: &Known, position: &[u32], budget: &Budget) -> Self {
         let mut solver = Solver::new(known.graph(problem), position);
@@ -113,7 +113,7 @@ impl Asked {
             moved: Vec::new(),
             changed: Vec::new(),
             lanes: Lanes::new(problem, known.nodes),
-            asked: self,
+            questions: self,
         };
         for &key in suspects {
             refiner.mark_dirty(key);
@@ -137,7 +137,7 @@ struct Refiner<'a> {
     known: &'a Known,
     readers: &'a Readers,
     budget: &'a Budget,
-    asked: &'a mut Asked,
+    questions: &'a mut Questions,
     matches_of_key: FxHashMap<u32, Vec<u32>>,
     // Work.
     dirty: Vec<u32>,
@@ -152,7 +152,7 @@ impl Refiner<'_> {
     fn run(&mut self) -> Refined {
         let mut rounds = 0u32;
         loop {
-            match self.asked.solver.propagate() {
+            match self.questions.solver.propagate() {
                 Progress::Consistent => {}
                 Progress::Unsatisfiable => return Refined::Impossible(self.core()),
                 Progress::Interrupted => {
@@ -180,10 +180,11 @@ impl Refiner<'_> {
     }
 
     fn explained(&self) -> Refined {
-        let position =
-            (0..self.asked.solver.nodes() as Node).map(|node| self.asked.solver.position(node)).collect();
+        let position = (0..self.questions.solver.nodes() as Node)
+            .map(|node| self.questions.solver.position(node))
+            .collect();
         let mut effective: Vec<Txn> =
-            self.asked.effect.keys().copied().filter(|&txn| self.in_effect(txn)).collect();
+            self.questions.effect.keys().copied().filter(|&txn| self.in_effect(txn)).collect();
         effective.sort_unstable();
         Refined::Explained { position, effective }
     }
@@ -199,7 +200,7 @@ impl Refiner<'_> {
     /// Keys of whatever moved or came into effect are replayed again.
     fn note_changes(&mut self) {
         let mut moved = std::mem::take(&mut self.moved);
-        self.asked.solver.take_moved(&mut moved);
+        self.questions.solver.take_moved(&mut moved);
         for node in moved.drain(..) {
             let txn = self.known.nodes.txn(node);
             if (txn as usize) < self.problem.len() && self.in_effect(txn) {
@@ -208,12 +209,12 @@ impl Refiner<'_> {
         }
         self.moved = moved;
         let mut changed = std::mem::take(&mut self.changed);
-        self.asked.solver.take_changed(&mut changed);
+        self.questions.solver.take_changed(&mut changed);
         for var in changed.drain(..) {
-            if let Some(&txn) = self.asked.effect_of.get(&var) {
+            if let Some(&txn) = self.questions.effect_of.get(&var) {
                 self.forget_lanes(txn);
             }
-            if let Some(&alternative) = self.asked.alternative_of.get(&var) {
+            if let Some(&alternative) = self.questions.alternative_of.get(&var) {
                 let of = self.problem.alternatives[alternative as usize].of;
                 let key = self.problem.matches[of as usize].key;
                 self.lanes.forget(key);
@@ -226,7 +227,7 @@ impl Refiner<'_> {
     /// A key is replayed again only if somebody changed places with a neighbour on its lane.
     fn mark_displaced(&mut self, txn: Txn) {
         let (dirty, is_dirty) = (&mut self.dirty, &mut self.is_dirty);
-        self.lanes.displace(txn, &self.asked.solver, |key| {
+        self.lanes.displace(txn, &self.questions.solver, |key| {
             if !std::mem::replace(&mut is_dirty[key as usize], true) {
                 dirty.push(key);
             }
@@ -244,25 +245,25 @@ impl Refiner<'_> {
     }
 
     fn in_effect(&self, txn: Txn) -> bool {
-        is_in_effect(self.problem, &self.asked.effect, &self.asked.solver, txn)
+        is_in_effect(self.problem, &self.questions.effect, &self.questions.solver, txn)
     }
 
     // ---- replay ----
 
     #[inline]
     fn begin_of(&self, txn: Txn) -> u32 {
-        self.asked.solver.position(self.known.nodes.begin(txn))
+        self.questions.solver.position(self.known.nodes.begin(txn))
     }
 
     #[inline]
     fn commit_of(&self, version: u32) -> u32 {
         let txn = self.problem.versions[version as usize].txn;
-        self.asked.solver.position(self.known.nodes.commit(txn))
+        self.questions.solver.position(self.known.nodes.commit(txn))
     }
 
     fn line_up(&mut self, key: u32) {
-        let (problem, effect, solver) = (self.problem, &self.asked.effect, &self.asked.solver);
-        let alternatives = &self.asked.alternatives;
+        let (problem, effect, solver) = (self.problem, &self.questions.effect, &self.questions.solver);
+        let alternatives = &self.questions.alternatives;
         let is_true = |alternative: u32| {
             alternative == NONE
                 || (alternatives.get(&alternative))
@@ -293,10 +294,10 @@ impl Refiner<'_> {
         let it = self.problem.matches[first as usize];
         self.line_up(key);
         let at = self.begin_of(it.txn);
-        let found = self.lanes.visible_at(key, &self.asked.solver, at).unwrap_or(INITIAL);
+        let found = self.lanes.visible_at(key, &self.questions.solver, at).unwrap_or(INITIAL);
         let fitting = self.problem.alternative_on(&it, found);
         let lits: Vec<(u32, Lit)> = (it.first..it.end).map(|index| (index, self.came_true(index))).collect();
-        let open = |lit: Lit| self.asked.solver.value(lit).is_none();
+        let open = |lit: Lit| self.questions.solver.value(lit).is_none();
         let choice = lits.iter().find(|&&(index, lit)| Some(index) == fitting && open(lit));
         let choice = choice.or_else(|| lits.iter().find(|&&(_, lit)| open(lit)));
         if let Some(&(_, lit)) = choice {
@@ -307,8 +308,8 @@ impl Refiner<'_> {
     }
 
     fn is_true(&self, alternative: u32) -> bool {
-        let var = self.asked.alternatives.get(&alternative);
-        var.is_some_and(|var| self.asked.solver.value(var.positive()) == Some(true))
+        let var = self.questions.alternatives.get(&alternative);
+        var.is_some_and(|var| self.questions.solver.value(var.positive()) == Some(true))
     }
 
     /// Whether predicate writes matched as many keys as they reported; else says so to the solver.
@@ -445,7 +446,11 @@ impl Refiner<'_> {
             return;
         }
         let lit = self.before(first, second);
-        debug_assert_eq!(self.asked.solver.value(lit), None, "writers whose order is decided do not overlap");
+        debug_assert_eq!(
+            self.questions.solver.value(lit),
+            None,
+            "writers whose order is decided do not overlap"
+        );
         self.decide(lit);
     }
 
@@ -472,7 +477,7 @@ impl Refiner<'_> {
             // Both certain: the one variable carries the reader along.
             let lit = if nearer_source { before } else { !before };
             debug_assert_eq!(
-                self.asked.solver.value(lit),
+                self.questions.solver.value(lit),
                 None,
                 "a decided order fits the reads it carries along"
             );
@@ -486,8 +491,8 @@ impl Refiner<'_> {
     }
 
     fn answer_ambiguous(&mut self, id: u32, read: &Read, found: u32) {
-        let Some(picks) = self.asked.picks.get(&id) else { return self.ask_source(id, read) };
-        let picked = picks.iter().find(|(_, var)| self.asked.solver.value(var.positive()) == Some(true));
+        let Some(picks) = self.questions.picks.get(&id) else { return self.ask_source(id, read) };
+        let picked = picks.iter().find(|(_, var)| self.questions.solver.value(var.positive()) == Some(true));
         match picked {
             Some(&(source, var)) => self.blame_found(id, source, found, var.positive()),
             None => {
@@ -530,12 +535,12 @@ impl Refiner<'_> {
         let problem = self.problem;
         for version in problem.candidates(read) {
             if version == INITIAL {
-                picks.push((version, self.asked.solver.new_var(&[], &[])));
+                picks.push((version, self.questions.solver.new_var(&[], &[])));
                 continue;
             }
             let writer = problem.versions[version as usize].txn;
             about.push(writer);
-            let var = self.asked.solver.new_var(&[(self.known.nodes.commit(writer), reader)], &[]);
+            let var = self.questions.solver.new_var(&[(self.known.nodes.commit(writer), reader)], &[]);
             picks.push((version, var));
             for unless in self.unless_version(version) {
                 self.add_clause(&[var.negative(), !unless], &[read.txn, writer]);
@@ -543,14 +548,14 @@ impl Refiner<'_> {
         }
         let mut lits: Vec<Lit> = picks.iter().map(|(_, var)| var.positive()).collect();
         lits.extend(self.unless_read(id));
-        self.asked.picks.insert(id, picks);
+        self.questions.picks.insert(id, picks);
         self.add_clause(&lits, &about);
     }
 
     /// The open candidate that is nearest in the order.
     fn nearest_candidate(&self, read: &Read, picks: &[(u32, Var)]) -> Option<Var> {
         let place = self.begin_of(read.txn);
-        let open = picks.iter().filter(|(_, var)| self.asked.solver.value(var.positive()).is_none());
+        let open = picks.iter().filter(|(_, var)| self.questions.solver.value(var.positive()).is_none());
         let nearest = open.min_by_key(|&&(version, _)| match version {
             INITIAL => (place, version),
             version => (self.commit_of(version).abs_diff(place), version),
@@ -561,15 +566,15 @@ impl Refiner<'_> {
     // ---- clauses and literals ----
 
     fn add_clause(&mut self, lits: &[Lit], about: &[Txn]) {
-        let tag = self.asked.about.len() as u32;
-        self.asked.about.push(about.to_vec());
-        self.asked.solver.add_clause(lits, tag);
+        let tag = self.questions.about.len() as u32;
+        self.questions.about.push(about.to_vec());
+        self.questions.solver.add_clause(lits, tag);
     }
 
     /// Adds a clause; if it still leaves a choice, takes the wish.
     fn suppose(&mut self, lits: Vec<Lit>, wish: Lit, about: &[Txn]) {
         self.add_clause(&lits, about);
-        let holds = |lit: &Lit| self.asked.solver.value(*lit);
+        let holds = |lit: &Lit| self.questions.solver.value(*lit);
         if lits.iter().any(|lit| holds(lit) == Some(true)) {
             return;
         }
@@ -583,8 +588,8 @@ impl Refiner<'_> {
 
     /// Supposes a literal, unless conclusions are waiting to be drawn: then the blame comes up again.
     fn decide(&mut self, lit: Lit) {
-        if self.asked.solver.is_settled() && self.asked.solver.value(lit).is_none() {
-            self.asked.solver.decide(lit);
+        if self.questions.solver.is_settled() && self.questions.solver.value(lit).is_none() {
+            self.questions.solver.decide(lit);
         }
     }
 
@@ -595,18 +600,19 @@ impl Refiner<'_> {
             let nodes = self.known.nodes;
             let writer = |version: u32| self.problem.versions[version as usize].txn;
             let edge = (nodes.commit(writer(first)), nodes.begin(writer(second)));
-            let solver = &mut self.asked.solver;
-            let var = self.asked.apart.entry((first, second)).or_insert_with(|| solver.new_var(&[edge], &[]));
+            let solver = &mut self.questions.solver;
+            let var =
+                self.questions.apart.entry((first, second)).or_insert_with(|| solver.new_var(&[edge], &[]));
             return var.positive();
         }
         let pair = (first.min(second), first.max(second));
-        let var = match self.asked.before.get(&pair) {
+        let var = match self.questions.before.get(&pair) {
             Some(&var) => var,
             None => {
                 let when_true = self.order_edges(pair.0, pair.1);
                 let when_false = self.order_edges(pair.1, pair.0);
-                let var = self.asked.solver.new_var(&when_true, &when_false);
-                self.asked.before.insert(pair, var);
+                let var = self.questions.solver.new_var(&when_true, &when_false);
+                self.questions.before.insert(pair, var);
                 var
             }
         };
@@ -634,9 +640,9 @@ impl Refiner<'_> {
         let nodes = self.known.nodes;
         let writer = self.problem.versions[version as usize].txn;
         let (begin, commit) = (nodes.begin(txn), nodes.commit(writer));
-        let solver = &mut self.asked.solver;
+        let solver = &mut self.questions.solver;
         let var = *self
-            .asked
+            .questions
             .misses
             .entry((txn, writer))
             .or_insert_with(|| solver.new_var(&[(begin, commit)], &[(commit, begin)]));
@@ -653,7 +659,7 @@ impl Refiner<'_> {
         let mut made: Vec<(Var, Txn, Vec<Txn>)> = Vec::new();
         let mut work = vec![txn];
         while let Some(txn) = work.pop() {
-            if is_certain(txn) || self.asked.effect.contains_key(&txn) {
+            if is_certain(txn) || self.questions.effect.contains_key(&txn) {
                 continue;
             }
             let reads = self.problem.reads_of(txn).iter();
@@ -663,21 +669,21 @@ impl Refiner<'_> {
             let nodes = self.known.nodes;
             let edges: Vec<(Node, Node)> =
                 seen.iter().map(|&writer| (nodes.commit(writer), nodes.begin(txn))).collect();
-            let var = self.asked.solver.new_var(&edges, &[]);
-            self.asked.solver.watch(var);
-            self.asked.effect.insert(txn, var);
-            self.asked.effect_of.insert(var, txn);
+            let var = self.questions.solver.new_var(&edges, &[]);
+            self.questions.solver.watch(var);
+            self.questions.effect.insert(txn, var);
+            self.questions.effect_of.insert(var, txn);
             work.extend(&seen);
             made.push((var, txn, seen));
         }
         for (var, txn, seen) in made {
             for writer in seen {
-                if let Some(effective) = self.asked.effect.get(&writer).map(|var| var.positive()) {
+                if let Some(effective) = self.questions.effect.get(&writer).map(|var| var.positive()) {
                     self.add_clause(&[var.negative(), effective], &[txn, writer]);
                 }
             }
         }
-        self.asked.effect.get(&txn).map(|var| var.negative())
+        self.questions.effect.get(&txn).map(|var| var.negative())
     }
 
     /// Whether a version is there only if an alternative came true.
@@ -715,17 +721,17 @@ impl Refiner<'_> {
 
     /// The literal that an alternative came true. Of those of a match exactly one does, if its transaction took effect.
     fn came_true(&mut self, alternative: u32) -> Lit {
-        if let Some(var) = self.asked.alternatives.get(&alternative) {
+        if let Some(var) = self.questions.alternatives.get(&alternative) {
             return var.positive();
         }
         let of = self.problem.alternatives[alternative as usize].of;
         let it = self.problem.matches[of as usize];
         let mut lits = Vec::new();
         for index in it.first..it.end {
-            let var = self.asked.solver.new_var(&[], &[]);
-            self.asked.solver.watch(var);
-            self.asked.alternatives.insert(index, var);
-            self.asked.alternative_of.insert(var, index);
+            let var = self.questions.solver.new_var(&[], &[]);
+            self.questions.solver.watch(var);
+            self.questions.alternatives.insert(index, var);
+            self.questions.alternative_of.insert(var, index);
             if self.problem.alternatives[index as usize].is_possible {
                 lits.push(var.positive());
             } else {
@@ -739,16 +745,17 @@ impl Refiner<'_> {
         }
         lits.extend(self.unless_effective(it.txn));
         self.add_clause(&lits, &[it.txn]);
-        self.asked.alternatives[&alternative].positive()
+        self.questions.alternatives[&alternative].positive()
     }
 
     // ---- the end ----
 
     /// The transactions that the contradiction speaks of.
     fn core(&self) -> Vec<Txn> {
-        let core = self.asked.solver.core();
+        let core = self.questions.solver.core();
         let from_nodes = core.nodes.iter().map(|&node| self.known.nodes.txn(node));
-        let from_clauses = core.tags.iter().flat_map(|&tag| self.asked.about[tag as usize].iter().copied());
+        let from_clauses =
+            core.tags.iter().flat_map(|&tag| self.questions.about[tag as usize].iter().copied());
         let mut txns: Vec<Txn> =
             from_nodes.chain(from_clauses).filter(|&txn| (txn as usize) < self.problem.len()).collect();
         txns.sort_unstable();
