@@ -32,7 +32,7 @@ pub(crate) fn of_contradiction(history: &History, contradiction: &Contradiction)
         Contradiction::NoSource { op, .. } => with_writers(history, &[op]),
         // Which appenders matter is left to the shrinking: all of them are a start.
         Contradiction::BrokenList { op } => with_appenders(history, &[op]),
-        Contradiction::IncompatibleLists { first, second } => with_appenders(history, &[first, second]),
+        Contradiction::IncompatibleLists { first, second, .. } => with_appenders(history, &[first, second]),
     }
 }
 
@@ -125,10 +125,9 @@ const ARGUED_MAX: usize = 128;
 
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
-    let is_order = matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation) && !options.mixed;
     let is_whole = rows::has_many(history)
         || !level.modules().is_empty()
-        || is_order && Contents::of(history, options.ryow).has_open_lists();
+        || Contents::of(history, options.ryow).has_open_lists();
     if is_whole && (options.mixed || level.rule != Rule::ReadUncommitted) {
         return evidence_about_many(history, level, options, &start);
     }

@@ -161,8 +161,8 @@ pub(crate) fn of_contradiction(history: &History, contradiction: &Contradiction)
             None => vec![bad_source(history, op, None)],
         },
         Contradiction::BrokenList { op } => vec![bad_source(history, op, None)],
-        Contradiction::IncompatibleLists { first, second } => {
-            vec![bad_source(history, first, None), bad_source(history, second, None)]
+        Contradiction::IncompatibleLists { first, second, key } => {
+            [first, second].map(|read| bad_source(history, read, Some(key))).to_vec()
         }
     };
     Argument { edges, support: Vec::new() }

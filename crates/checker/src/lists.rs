@@ -238,9 +238,13 @@ impl Lists<'_> {
                 "a transaction of unknown outcome read a list longer than any other".into(),
             ));
         } else if *list != longest[..list.len()] {
-            by.map_or(Err(Contradiction::NoSource { op: read.op, key: KeyId(read.key) }), |by| {
-                Err(Contradiction::IncompatibleLists { first: by.op, second: read.op })
-            })
+            let key = KeyId(read.key);
+            let initial = elements(self.history, self.problem.initial[self.key as usize]).unwrap_or_default();
+            let is_written = |it: &ValueId| initial.contains(it) || self.owner.contains_key(&(self.key, *it));
+            match by.filter(|_| list.iter().all(is_written)) {
+                Some(by) => Err(Contradiction::IncompatibleLists { first: by.op, second: read.op, key }),
+                None => Err(Contradiction::NoSource { op: read.op, key }),
+            }
         } else {
             match ends[list.len()] {
                 NONE => Err(Contradiction::BrokenList { op: read.op }),

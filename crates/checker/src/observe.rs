@@ -40,7 +40,7 @@ pub(crate) enum Contradiction {
     /// A list that no order of whole transactions' appends makes.
     BrokenList { op: OpId },
     /// Two lists of which neither is the beginning of the other.
-    IncompatibleLists { first: OpId, second: OpId },
+    IncompatibleLists { first: OpId, second: OpId, key: KeyId },
 }
 
 /// Why there is no problem to solve.
@@ -220,10 +220,6 @@ impl<'h> Walk<'h> {
     }
 
     fn transactions(&mut self) -> Result<(), Refusal> {
-        if self.repeats == Repeats::EachItsOwn && self.known.has_open_lists() {
-            let what = "lists that are also overwritten, hold an element twice or answer to predicates";
-            return Err(Refusal::Unsupported(what.into()));
-        }
         let mut last_of_session = vec![NONE; self.history.sessions().len()];
         for transaction in self.history.transactions() {
             let standing = match transaction.status() {
@@ -713,10 +709,11 @@ impl<'h> Walk<'h> {
         counted: &mut [(OpId, u64, Vec<u32>)],
     ) -> Result<(), Refusal> {
         let mut contents = self.contents.get(key.index()).cloned().unwrap_or_default();
+        contents.extend(self.known.of_key(key));
         contents.extend([ValueId::ABSENT, self.problem.initial[key.index()]]);
         contents.sort_unstable();
         contents.dedup();
-        let branches = scripts::branches(&self.known, self.ryow, script);
+        let branches = scripts::branches(&self.known, self.ryow, script, &contents);
         if branches.is_empty() {
             return Err(Refusal::Contradiction(Contradiction::NoSource { op, key }));
         }
@@ -737,6 +734,12 @@ impl<'h> Walk<'h> {
                 self.problem.version_alternative.push(index);
                 self.problem.versions.push(Version { key: key.0, txn, value });
                 self.problem.written_late.push((version, op));
+            }
+            if !branch.bases.is_empty() {
+                let read = self.raw_reads.len() as u32;
+                self.bases.push(read);
+                self.raw_reads.push(RawRead { key: key.0, value: ValueId::UNKNOWN, op });
+                self.open_reads.push(OpenRead { read, alternative: index, contents: branch.bases });
             }
             for seen in branch.seen.iter().filter(|_| !is_blind) {
                 let fitting = contents.iter().copied().filter(|&it| seen.accepts(&self.known, it));

@@ -268,6 +268,12 @@ impl Problem {
         })
     }
 
+    /// Whether a base is that of a list which does not show its own order: nothing else tells what it built on.
+    pub(crate) fn is_open_base(&self, base: u32) -> bool {
+        let read = &self.reads[base as usize];
+        self.version_by(read.txn, read.key).is_some_and(|own| self.versions[own as usize].value.is_known())
+    }
+
     /// Whether a read can have seen a version of its key, or [`INITIAL`].
     #[inline]
     pub(crate) fn fits(&self, read: &Read, version: u32) -> bool {
@@ -419,20 +425,10 @@ impl Problem {
 
     /// The version orders among those that are kept.
     fn chains_among(&self, now: &[u32]) -> Vec<(u32, u32)> {
-        let before: FxHashMap<u32, u32> =
-            self.chains.iter().map(|&(first, second)| (second, first)).collect();
-        let mut chains = Vec::new();
-        for &(_, second) in self.chains.iter().filter(|&&(_, second)| now[second as usize] != NONE) {
-            let mut first = before.get(&second);
-            while let Some(&version) = first {
-                if now[version as usize] != NONE {
-                    chains.push((now[version as usize], now[second as usize]));
-                    break;
-                }
-                first = before.get(&version);
-            }
-        }
-        chains
+        let chains: Vec<(u32, u32, u32)> =
+            self.chains.iter().map(|&(first, second)| (first, second, 0)).collect();
+        let kept = through(&chains, self.versions.len(), |version| now[version as usize] != NONE);
+        kept.into_iter().map(|(first, second, _)| (now[first as usize], now[second as usize])).collect()
     }
 
     /// Some transactions and whoever can have written what they saw.

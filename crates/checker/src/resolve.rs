@@ -74,6 +74,7 @@ pub(crate) fn resolve(
                         problem.read_alternative.resize(reads.len(), NONE);
                         problem.read_alternative.push(alternative.alternative);
                         reads.push(Read { key: it.key, txn: txn as Txn, source, candidates, op: it.op });
+                        problem.bases.extend(is_base.then_some(place));
                         problem.unshown.extend(is_unshown.then_some(place));
                     }
                 }

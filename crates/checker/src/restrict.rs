@@ -215,12 +215,19 @@ impl Copier<'_> {
             ValueRef::List(elements) => elements,
             _ => return self.value(value),
         };
+        let initial = self.history.initial_value(key);
+        let from_the_start = |element: ValueId| match self.history.values().get(initial) {
+            ValueRef::List(elements) => elements.contains(&element),
+            _ => element == initial,
+        };
         let mut left = Vec::new();
         for &element in elements {
             let appenders = self.writers.elements.get(&(key, element)).map_or(&[][..], |it| &it[..]);
             let kept = appenders.iter().filter(|txn| self.keep.binary_search(txn).is_ok()).count();
             let is_last = elements.last() == Some(&element);
             match (kept, appenders.len()) {
+                // Nobody knows whether this one was appended or there from the start.
+                (kept, all) if kept < all && from_the_start(element) => return ValueId::UNKNOWN,
                 (0, 1..) if is_last && self.keeps_sources => return ValueId::UNKNOWN,
                 (0, 1..) => {}
                 (kept, all) if kept == all => left.push(element),
@@ -229,6 +236,10 @@ impl Copier<'_> {
         }
         if left.len() == elements.len() {
             return self.value(value);
+        }
+        if left == [initial] {
+            // Nothing was appended to what was no list.
+            return self.value(initial);
         }
         let left: Vec<ValueId> = left.into_iter().map(|element| self.value(element)).collect();
         if left.is_empty() { ValueId::ABSENT } else { self.builder.list(&left) }

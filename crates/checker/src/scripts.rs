@@ -18,6 +18,8 @@ use crate::contents::Contents;
 use crate::rows::{Claim, Test};
 use crate::verdict::Ryow;
 use history::{KeyId, OpId, Predicate, ValueId};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 /// One thing that a transaction did to a key.
 #[derive(Clone, Copy, Debug)]
@@ -171,6 +173,8 @@ impl Seen<'_> {
 /// One way a script can go, where every operation sees a version of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Branch<'h> {
+    /// What the version right before its own may hold, if that matters: an append builds on it.
+    pub(crate) bases: Vec<ValueId>,
     /// What was seen from outside.
     pub(crate) seen: Vec<Seen<'h>>,
     /// The predicate writes that matched.
@@ -179,23 +183,55 @@ pub(crate) struct Branch<'h> {
     pub(crate) left: Option<(ValueId, OpId)>,
 }
 
-/// The ways a script can go. Up to its first write every predicate write either matches or does not; from then on all
-/// is determined.
-pub(crate) fn branches<'h>(known: &Contents<'_>, ryow: Ryow, script: &[Action<'h>]) -> Vec<Branch<'h>> {
+/// The ways a script can go on a key that may hold some contents. Up to its first write every predicate write either
+/// matches or does not; an append builds on the version before; from then on all is determined.
+pub(crate) fn branches<'h>(
+    known: &Contents<'_>,
+    ryow: Ryow,
+    script: &[Action<'h>],
+    contents: &[ValueId],
+) -> Vec<Branch<'h>> {
     let mut branches = vec![Branch::default()];
     for action in script {
         let mut next = Vec::with_capacity(branches.len() + 1);
         for branch in branches {
-            branch.extend(known, ryow, action, &mut next);
+            branch.extend(known, ryow, action, contents, &mut next);
         }
         branches = next;
     }
-    branches
+    merged(branches)
+}
+
+/// Branches that come to the same, whatever they build on, are one.
+fn merged(branches: Vec<Branch<'_>>) -> Vec<Branch<'_>> {
+    let mut merged: Vec<Branch<'_>> = Vec::with_capacity(branches.len().min(8));
+    let mut place: FxHashMap<_, usize> = FxHashMap::default();
+    for branch in branches {
+        let seen: Vec<OpId> = branch.seen.iter().map(Seen::op).collect();
+        match place.entry((seen, branch.matched.clone(), branch.left)) {
+            Entry::Occupied(same) => merged[*same.get()].bases.extend(branch.bases),
+            Entry::Vacant(new) => {
+                new.insert(merged.len());
+                merged.push(branch);
+            }
+        }
+    }
+    for branch in &mut merged {
+        branch.bases.sort_unstable();
+    }
+    merged
 }
 
 impl<'h> Branch<'h> {
     /// Adds what may become of the branch by an action.
-    fn extend(mut self, known: &Contents<'_>, ryow: Ryow, action: &Action<'h>, into: &mut Vec<Self>) {
+    fn extend(
+        mut self,
+        known: &Contents<'_>,
+        ryow: Ryow,
+        action: &Action<'h>,
+        contents: &[ValueId],
+        into: &mut Vec<Self>,
+    ) {
         let own = self.left.map(|(own, _)| own);
         let seen = match *action {
             Action::Read { op, value } => Seen::Value { op, value },
@@ -207,9 +243,17 @@ impl<'h> Branch<'h> {
                 return;
             }
             Action::Append { op, key, element } => {
-                let content = own.unwrap_or(ValueId::ABSENT);
-                self.left = Some((known.append(key, content, element), op));
-                into.push(self);
+                let on = |mut it: Self, content| {
+                    it.left = Some((known.append(key, content, element), op));
+                    it
+                };
+                match own {
+                    Some(own) => into.push(on(self, own)),
+                    None => into.extend(contents.iter().map(|&base| {
+                        let branch = Self { bases: vec![base], ..self.clone() };
+                        on(branch, base)
+                    })),
+                }
                 return;
             }
             Action::SetWhere { op, predicate, set } => {

@@ -392,6 +392,7 @@ fn known(history: &History, problem: &Problem, level: Level, skew: i64) -> Known
 fn is_settled(problem: &Problem) -> bool {
     let open = |txn: Txn| problem.standing[txn as usize] == Standing::Maybe;
     problem.matches.is_empty()
+        && !problem.bases.iter().any(|&base| problem.is_open_base(base))
         && !(0..problem.len() as Txn).any(open)
         && problem
             .reads

@@ -79,6 +79,35 @@ fn lists() {
     compare(&Shape::lists(), seeds(1_000), &Options::default());
 }
 
+/// Lists that are overwritten, deleted, start as scalars, hold an element twice, or were read by nobody who is certain.
+#[test]
+fn lists_that_do_not_show_their_order() {
+    let mix = Mix { read: 5, append: 4, write: 1, delete: 1, ..Mix::default() };
+    let shape =
+        Shape { mix, unique_values: 30, unknown: 20, keys_max: 2, transactions: (2, 5), ..Shape::lists() };
+    compare(&shape, seeds(600), &Options::default());
+    for ryow in [Ryow::May, Ryow::Never] {
+        let options = Options { ryow, ..Options::default() };
+        compare(&Shape { ryow, ..shape.clone() }, seeds(150), &options);
+    }
+}
+
+#[test]
+fn lists_beside_predicates() {
+    let mix =
+        Mix { read: 3, append: 4, write: 1, scan: 1, query: 2, update: 1, delete_where: 1, ..Mix::default() };
+    let shape = Shape {
+        mix,
+        unique_values: 50,
+        row_values: 5,
+        keys_max: 2,
+        ops_max: 3,
+        transactions: (2, 5),
+        ..Shape::lists()
+    };
+    compare(&shape, seeds(200), &Options::default());
+}
+
 #[test]
 fn long_transactions_on_few_keys() {
     let shape = Shape { ops_max: 6, keys_max: 2, transactions: (2, 5), ..Shape::registers() };

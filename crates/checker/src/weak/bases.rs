@@ -25,7 +25,7 @@ pub(crate) fn adjoin(problem: &mut Problem) {
     let mut found: FxHashSet<(u32, u32)> = FxHashSet::default();
     for &id in &problem.bases {
         let read = problem.reads[id as usize];
-        if problem.standing[read.txn as usize] != Standing::In {
+        if problem.standing[read.txn as usize] != Standing::In || problem.is_open_base(id) {
             continue; // the search asks for these where the transaction takes effect
         }
         let Some(own) = problem.version_by(read.txn, read.key) else { continue };
