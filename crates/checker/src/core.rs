@@ -159,8 +159,7 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
     let argument = is_small.then(argue).flatten();
     let mut transactions = part.txns.clone();
     let Some(argument) = argument else {
-        let name = level.row().map_or("violation", |row| row.anomaly);
-        let anomaly = Anomaly { name: name.to_owned(), common: None };
+        let anomaly = unargued(level, transactions.len());
         return Evidence { anomaly, transactions, edges: Vec::new(), support: Vec::new() };
     };
     let whole = with_culprits(history, &part);
@@ -209,16 +208,24 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
         Err(Refusal::Unsupported(_)) => (start.to_vec(), None),
     };
     let Argument { edges, support } = argument.unwrap_or_default();
-    let anomaly = if edges.is_empty() {
-        let name = level.row().map_or("violation", |row| row.anomaly);
-        Anomaly { name: name.to_owned(), common: None }
-    } else {
-        naming::name(history, &edges)
+    let anomaly = match edges.is_empty() {
+        true => unargued(level, transactions.len()),
+        false => naming::name(history, &edges),
     };
     transactions.extend(edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
     transactions.sort_unstable();
     transactions.dedup();
     Evidence { anomaly, transactions, edges, support }
+}
+
+/// What is called that has no argument: what the level forbids, or, where that is about many transactions, all that is
+/// known of them.
+fn unargued(level: Level, transactions: usize) -> Anomaly {
+    if transactions > ARGUED_MAX {
+        return Anomaly { name: "no-order".to_owned(), common: Some("no order explains so many together") };
+    }
+    let name = level.row().map_or("violation", |row| row.anomaly);
+    Anomaly { name: name.to_owned(), common: None }
 }
 
 /// Whether a part of a problem, from which no conclusions were drawn, has no explanation.

@@ -461,6 +461,49 @@ impl Level {
         }
     }
 
+    /// What it promises, in plain words.
+    pub fn promise(self) -> String {
+        let promise = match self.rule {
+            Rule::ReadUncommitted => "the writes of two transactions are never interleaved",
+            Rule::ReadCommitted => "nobody sees what was rolled back, or what its writer overwrote itself",
+            Rule::CursorStability => {
+                "nobody sees what was rolled back, and no update of what was read gets lost"
+            }
+            Rule::MonotonicView => {
+                "once a transaction has seen a part of another one, it sees all of that one from then on"
+            }
+            Rule::ConsistentView => {
+                "what a transaction sees fits together: never a part of another one, nor one without what it depends on"
+            }
+            Rule::RepeatableRead => {
+                "the transactions behave as if they ran one after another, but for rows that appear or vanish"
+            }
+            Rule::SnapshotIsolation => {
+                "every transaction reads one snapshot, and of two that overlap only one changes a key"
+            }
+            Rule::UpdateSerializable => {
+                "the transactions that write behave as if they ran one after another, and each that only reads sees a \
+                 state that was there in between"
+            }
+            Rule::Serializable => "the transactions behave as if they ran one after another",
+            Rule::AxiomaticReadCommitted => {
+                "a read is at least as new as the transactions that earlier reads of its transaction saw"
+            }
+            Rule::ReadAtomic => "of another transaction either all writes are seen, or none",
+            Rule::Causal => "whoever sees a transaction sees everything that led to it, too",
+            Rule::Prefix => "transactions commit in one order, and everyone sees a beginning of it",
+        };
+        let orders = match (self.session, self.realtime) {
+            (false, false) => "",
+            (true, false) => "; each session sees its own transactions in their order",
+            (false, true) => "; what had ended when a transaction began, it sees",
+            (true, true) => {
+                "; what had ended when a transaction began, it sees, and each session its own in their order"
+            }
+        };
+        format!("{promise}{orders}")
+    }
+
     /// Whether it belongs to the family that is defined by axioms on a commit order.
     pub fn is_axiomatic(self) -> bool {
         matches!(self.rule, Rule::AxiomaticReadCommitted | Rule::ReadAtomic | Rule::Causal | Rule::Prefix)

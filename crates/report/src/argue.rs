@@ -3,47 +3,23 @@
 //! Every sentence is made from the edge's own [`Reason`] and the operations it names; nothing is inferred here.
 
 use crate::finding::{Place, Step};
-use crate::{phrase, shorten};
+use crate::phrase;
+use crate::shorten::{self, Lens};
 use checker::{Edge, EdgeKind, Reason};
 use history::{History, Id, KeyId, Lock, OpId, Operation, Predicate, Row, Status, TxnId, ValueId};
 
 /// How deep inferred edges are unfolded; an argument deeper than this is cut with a remark.
 const DEPTH_MAX: usize = 8;
 
-/// The steps of an argument.
-pub(crate) fn steps(history: &History, edges: &[Edge]) -> Vec<Step> {
-    let speaker = Speaker { history, differing: differing(history, edges) };
+/// The steps of an argument; the lens keeps visible what it is about.
+pub(crate) fn steps(history: &History, edges: &[Edge], lens: &Lens) -> Vec<Step> {
+    let speaker = Speaker { history, lens };
     edges.iter().map(|edge| speaker.step(edge, 0)).collect()
 }
 
 struct Speaker<'h> {
     history: &'h History,
-    /// Elements that stay visible in what reads returned: where two lists of an argument differ.
-    differing: Vec<(OpId, ValueId)>,
-}
-
-/// Where lists differ that two reads of one key returned.
-fn differing(history: &History, edges: &[Edge]) -> Vec<(OpId, ValueId)> {
-    let read = |edge: &Edge| match edge.reason {
-        Reason::Saw { read, .. } => Some((read, edge.key)),
-        _ => None,
-    };
-    let [Some(one), Some(two)] = [edges.first().and_then(read), edges.get(1).and_then(read)] else {
-        return Vec::new();
-    };
-    let list = |op: OpId| match history.operation(op) {
-        Operation::Read { value, .. } => history.values_of(value),
-        _ => &[],
-    };
-    let (a, b) = (list(one.0), list(two.0));
-    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    match one.1 == two.1 {
-        true => [(one.0, a.get(same)), (two.0, b.get(same))]
-            .into_iter()
-            .filter_map(|(op, element)| Some((op, *element?)))
-            .collect(),
-        false => Vec::new(),
-    }
+    lens: &'h Lens,
 }
 
 impl Speaker<'_> {
@@ -102,7 +78,7 @@ impl Speaker<'_> {
         let mut sorted: Vec<&Row> = rows.iter().collect();
         sorted.sort_by_key(|row| row.key);
         let pair = sorted.windows(2).find(|pair| pair[0].key == pair[1].key)?;
-        let value = |row: &Row| shorten::value(self.history.values(), row.value, None);
+        let value = |row: &Row| shorten::value(self.history.values(), row.value, self.lens, None);
         let (key, first, second) = (self.key(pair[0].key), value(pair[0]), value(pair[1]));
         Some(format!("{}: {key} is there twice, with {first} and with {second}", self.deed(read)))
     }
@@ -120,7 +96,7 @@ impl Speaker<'_> {
                 format!("{seen}, which {who} wrote{own}{after}")
             }
             Operation::Append { value, .. } if self.is_point_read(read) => {
-                let element = shorten::value(self.history.values(), value, None);
+                let element = shorten::value(self.history.values(), value, self.lens, None);
                 format!("{seen}, with the {element} that {who} appended{own}{after}")
             }
             _ => {
@@ -128,7 +104,7 @@ impl Speaker<'_> {
                     Some(key) if deed.key().is_none() => format!(" ({})", self.key(key)),
                     _ => String::new(),
                 };
-                let words = phrase::operation(self.history, deed);
+                let words = self.words(deed);
                 format!("{seen}{place}, seeing that {who}{own} {words}{after}")
             }
         }
@@ -150,9 +126,7 @@ impl Speaker<'_> {
                 && deed.key() == Some(key)
                 && matches!(deed, Operation::Write { .. } | Operation::Delete { .. })
         });
-        later.map_or(String::new(), |(_, deed)| {
-            format!(" before it {} itself", phrase::operation(self.history, deed))
-        })
+        later.map_or(String::new(), |(_, deed)| format!(" before it {} itself", self.words(deed)))
     }
 
     /// `2:0 read x = 0, the initial value`.
@@ -160,7 +134,7 @@ impl Speaker<'_> {
         let seen = self.deed(read);
         let Operation::Read { key, value, .. } = self.history.operation(read) else {
             if let Some(row) = self.row_from_nowhere(edge, read) {
-                let value = shorten::value(self.history.values(), row.value, None);
+                let value = shorten::value(self.history.values(), row.value, self.lens, None);
                 return format!("{seen}, with {} = {value}, which nobody wrote", self.key(row.key));
             }
             let place = edge.key.map(|key| format!(" {}", self.key(key))).unwrap_or_default();
@@ -207,7 +181,7 @@ impl Speaker<'_> {
                 && value != ValueId::ABSENT
             {
                 // Two values that are compared are cut where they do not differ.
-                let (seen, written) = shorten::pair(self.history.values(), seen, value);
+                let (seen, written) = shorten::pair(self.history.values(), seen, value, self.lens);
                 let key = self.key(key);
                 let (reader, writer) = (self.name(reader), self.name(writer));
                 return format!("{reader} read {key} = {seen} before {writer} wrote {key} = {written}");
@@ -215,7 +189,7 @@ impl Speaker<'_> {
             let matched = edge.key.map(|key| self.matched(key, read, write)).unwrap_or_default();
             return format!("{} before {}{matched}", self.deed(read), self.deed(write));
         }
-        let words = phrase::operation(self.history, self.history.operation(write));
+        let words = self.words(self.history.operation(write));
         match write < read {
             true => format!("{} although it {words} itself before", self.deed(read)),
             false => format!("{} before it {words} itself", self.deed(read)),
@@ -250,14 +224,15 @@ impl Speaker<'_> {
         let Some(first) = first else {
             let key = edge.key.or(self.history.operation(second).key());
             let state = key.map_or("the initial state".to_owned(), |key| {
-                let value = shorten::value(self.history.values(), self.history.initial_value(key), None);
+                let value =
+                    shorten::value(self.history.values(), self.history.initial_value(key), self.lens, None);
                 format!("the initial {} = {value}", self.key(key))
             });
             return format!("{state} was there before {}", self.deed(second));
         };
         let (old, new) = (self.history.operation(first), self.history.operation(second));
         if let (Operation::Write { key: at, value: a }, Operation::Write { key, value: b }) = (old, new) {
-            let (a, b) = shorten::pair(self.history.values(), a, b);
+            let (a, b) = shorten::pair(self.history.values(), a, b, self.lens);
             let how = self.shown_by_own_read(at, first, second);
             let (earlier, later) = (self.name(self.owner(first)), self.name(self.owner(second)));
             let key = self.key(key);
@@ -283,7 +258,7 @@ impl Speaker<'_> {
         if let (EdgeKind::Ww, Some(from), Some(key)) = (edge.kind, edge.from, edge.key)
             && let (Some(one), Some(two)) = (self.last_value(from, key), self.last_value(edge.to, key))
         {
-            let (one, two) = shorten::pair(self.history.values(), one, two);
+            let (one, two) = shorten::pair(self.history.values(), one, two, self.lens);
             first = format!("{} wrote {} = {one}", self.name(from), self.key(key));
             second = format!("{} wrote {} = {two}", self.name(edge.to), self.key(key));
         }
@@ -366,9 +341,12 @@ impl Speaker<'_> {
     }
 
     fn deed_with(&self, op: OpId, focus: Option<ValueId>) -> String {
-        let differing = self.differing.iter().find(|(other, _)| *other == op).map(|&(_, element)| element);
-        let words = phrase::focused(self.history, self.history.operation(op), differing.or(focus));
+        let words = phrase::focused(self.history, self.history.operation(op), self.lens, focus);
         format!("{} {words}", self.name(self.owner(op)))
+    }
+
+    fn words(&self, operation: Operation<'_>) -> String {
+        phrase::focused(self.history, operation, self.lens, None)
     }
 
     fn is_point_read(&self, op: OpId) -> bool {

@@ -1,5 +1,6 @@
 //! The data form of an explanation: everything a rendering needs, and nothing of the history it came from.
 
+use crate::shorten::Lens;
 use crate::{Comparison, Part, Violation, argue, phrase};
 use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Reduced, Verdict};
 use history::{History, Id, Transaction, TxnId};
@@ -161,15 +162,18 @@ impl Finding {
         match verdict {
             Verdict::Accepted(_) => Self { verdict: verdict.name(), reason: None, ..blank },
             Verdict::Undecided(why) => Self { reason: Some(why.to_string()), ..blank },
-            Verdict::Violated(evidence) => Self {
-                verdict: verdict.name(),
-                reason: None,
-                anomaly: Some(Named::from(&evidence.anomaly)),
-                transactions: members(history, evidence),
-                explanation: argue::steps(history, &evidence.edges),
-                support: argue::steps(history, &evidence.support),
-                ..blank
-            },
+            Verdict::Violated(evidence) => {
+                let lens = Lens::of(history, evidence.transactions.iter().copied());
+                Self {
+                    verdict: verdict.name(),
+                    reason: None,
+                    anomaly: Some(Named::from(&evidence.anomaly)),
+                    transactions: members(history, evidence, &lens),
+                    explanation: argue::steps(history, &evidence.edges, &lens),
+                    support: argue::steps(history, &evidence.support, &lens),
+                    ..blank
+                }
+            }
         }
     }
 
@@ -184,18 +188,19 @@ impl Finding {
             return self;
         }
         let Reduced { history, evidence, origins, .. } = reduced;
-        let mut transactions = members(history, evidence);
+        let lens = Lens::of(history, history.transactions().map(|txn| txn.id()));
+        let mut transactions = members(history, evidence, &lens);
         for member in &mut transactions {
             let Some(origin) = origins.get(member.place).copied().flatten() else { continue };
-            let there = Member::new(whole, whole.transaction(origin));
+            let there = Member::new(whole, whole.transaction(origin), &Lens::default());
             // What it did is told as far as it matters, everything else as it was.
             *member = Member { operations: std::mem::take(&mut member.operations), ..there };
         }
         Self {
             anomaly: Some(Named::from(&evidence.anomaly)),
             transactions,
-            explanation: argue::steps(history, &evidence.edges),
-            support: argue::steps(history, &evidence.support),
+            explanation: argue::steps(history, &evidence.edges, &lens),
+            support: argue::steps(history, &evidence.support, &lens),
             ..self
         }
     }
@@ -277,7 +282,7 @@ impl std::fmt::Display for Named {
 }
 
 /// The core, and any transaction an edge names beside it.
-fn members(history: &History, evidence: &Evidence) -> Vec<Member> {
+fn members(history: &History, evidence: &Evidence, lens: &Lens) -> Vec<Member> {
     let mut all: Vec<TxnId> = evidence.transactions.clone();
     for edge in &evidence.edges {
         for txn in edge.from.into_iter().chain([edge.to]) {
@@ -286,11 +291,16 @@ fn members(history: &History, evidence: &Evidence) -> Vec<Member> {
             }
         }
     }
-    all.into_iter().map(|txn| Member::new(history, history.transaction(txn))).collect()
+    all.into_iter().map(|txn| Member::new(history, history.transaction(txn), lens)).collect()
 }
 
 impl Member {
-    fn new(history: &History, transaction: Transaction<'_>) -> Self {
+    /// Whether its name is made of its session and its place there, as the history gave it none.
+    pub(crate) fn has_plain_name(&self) -> bool {
+        self.name == format!("{}:{}", self.session, self.position)
+    }
+
+    fn new(history: &History, transaction: Transaction<'_>, lens: &Lens) -> Self {
         Self {
             name: transaction.name().to_string(),
             session: history.sessions().get(transaction.session()).to_string(),
@@ -300,7 +310,10 @@ impl Member {
             client: transaction.client().map(|span| (span.begin, span.end)),
             db: transaction.db().map(|(start, commit)| (start.to_string(), commit.to_string())),
             ctx: transaction.ctx().map(str::to_owned),
-            operations: transaction.ops().map(|(_, deed)| phrase::operation(history, deed)).collect(),
+            operations: transaction
+                .ops()
+                .map(|(_, deed)| phrase::focused(history, deed, lens, None))
+                .collect(),
         }
     }
 }

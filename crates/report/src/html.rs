@@ -120,8 +120,8 @@ fn summary(told: &Told) -> Markup {
                                 (tested(coverage))
                             }
                         }
-                        td.number { (finding.size.transactions) }
-                        td.number { (format!("{:.1} ms", finding.cost.check_ms)) }
+                        td.number { (crate::text::grouped(finding.size.transactions)) }
+                        td.number { (crate::text::duration(finding.cost.check_ms)) }
                     }
                 }
             }
@@ -155,7 +155,10 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
             h2 id={ "violation-" (index) "-name" } { span.badge.violated { "violated" } " " (anomaly) }
             @if let Some(page) = page { p.meaning { strong { (page.name()) ". " } (page.lead()) } }
             @if let Ok(level) = Level::parse(&finding.level) {
-                p { "Claimed: " strong { (finding.level) } ", which forbids " (forbidden(level)) "." }
+                p {
+                    "Claimed: " strong { (finding.level) } " — " (level.promise())
+                    ". It forbids " (forbidden(level)) "."
+                }
             }
             p {
                 "Seen in " code { (finding.file) } ": nothing that " strong { (finding.level) } " allows explains "
@@ -203,7 +206,7 @@ fn argument(finding: &Finding) -> Markup {
         ol.steps {
             @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(step, Some(place))) }
         }
-        @if let Some(end) = end { p.so { "So " (end) ": that cannot be." } }
+        @if let Some(end) = end { p.so { "So " (end) ". That cannot be." } }
     }
 }
 
@@ -229,6 +232,9 @@ fn legend(finding: &Finding) -> Markup {
                 span.edge.(kind) { (kind) } " " (meaning)
             }
             "."
+            @if let Some(member) = finding.transactions.iter().find(|it| it.has_plain_name()) {
+                " A name like " (member.name) " is a session and a place in it, counted from 0."
+            }
         }
     }
 }
@@ -260,7 +266,7 @@ fn argument_step(step: &Step, place: Option<usize>) -> Markup {
 /// One lane a session; columns are moments in the order of the clients' clocks where all have them, and then what
 /// happened meanwhile has a lane, too.
 fn session_lanes(finding: &Finding, remarks: &[Remark]) -> Markup {
-    let lanes = lanes(&finding.transactions, remarks);
+    let lanes = lanes(crate::text::shown_members(finding), remarks);
     let below = usize::from(!lanes.events.is_empty());
     html! {
         div.lanes style={ "grid-template-columns:max-content repeat(" (lanes.columns) ",auto)" } {
@@ -273,6 +279,7 @@ fn session_lanes(finding: &Finding, remarks: &[Remark]) -> Markup {
             }
             @for (row, lane) in lanes.lanes.iter().enumerate() { (session_lane(finding, lane, row + 1 + below)) }
         }
+        @if let Some(rest) = crate::text::rest_of(finding) { p.legend { (rest) } }
     }
 }
 

@@ -59,6 +59,7 @@ pub(crate) fn layout(sizes: &[(f64, f64)], ring: usize, arrows: &[(usize, usize)
             between(blocks[from], blocks[to], parallel)
         });
     }
+    part_labels(&mut curves);
     let (width, height) = move_into_view(&mut blocks, &mut curves);
     Layout { blocks, curves, width, height }
 }
@@ -162,6 +163,25 @@ fn around(block: Block, parallel: usize) -> Curve {
     let end = Point { x: block.middle.x + half, y: top };
     Curve { start, control, end, label: along(start, control, end, 0.5) }
 }
+
+/// Moves labels along their curves until none covers another, if that can be done.
+fn part_labels(curves: &mut [Curve]) {
+    const PLACES: [f64; 7] = [0.5, 0.36, 0.64, 0.25, 0.75, 0.16, 0.84];
+    for index in 0..curves.len() {
+        let (placed, rest) = curves.split_at_mut(index);
+        let Some(curve) = rest.first_mut() else { return };
+        let is_free = |point: Point| {
+            !placed
+                .iter()
+                .any(|it| (it.label.x - point.x).abs() < LABEL.0 && (it.label.y - point.y).abs() < LABEL.1)
+        };
+        let places = PLACES.into_iter().map(|t| along(curve.start, curve.control, curve.end, t));
+        curve.label = places.into_iter().find(|&point| is_free(point)).unwrap_or(curve.label);
+    }
+}
+
+/// Labels that are nearer to each other than this, to the side and up or down, may overlap.
+const LABEL: (f64, f64) = (60.0, 17.0);
 
 /// Moves everything so that it begins at the margin; returns the size of the drawing.
 fn move_into_view(blocks: &mut [Block], curves: &mut [Curve]) -> (f64, f64) {

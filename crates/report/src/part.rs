@@ -1,6 +1,7 @@
 //! The smallest violated part of a history, in words: how small it is, what falls with it, what would have been allowed.
 
 use crate::phrase;
+use crate::shorten::Lens;
 use checker::{Closer, Level, Mark, Reduced};
 use history::formats::notation;
 use history::{History, OpId};
@@ -42,7 +43,7 @@ impl Part {
         let history = &reduced.history;
         let mut instead: Vec<(OpId, Alternative)> = Vec::new();
         for other in &closer.instead {
-            let allowed = phrase::operation(&other.changed, other.changed.operation(other.op));
+            let allowed = told(&other.changed, other.op);
             match instead.iter_mut().find(|(op, _)| *op == other.op) {
                 Some((_, known)) => known.allowed.push(allowed),
                 None => instead.push((other.op, Alternative::new(history, other.op, allowed))),
@@ -75,8 +76,14 @@ impl Alternative {
     fn new(history: &History, op: OpId, allowed: String) -> Self {
         Self {
             transaction: history.transaction(history.owner(op)).name().to_string(),
-            seen: phrase::operation(history, history.operation(op)),
+            seen: told(history, op),
             allowed: vec![allowed],
         }
     }
+}
+
+/// An operation of a tiny history, with what differs among its values visible.
+fn told(history: &History, op: OpId) -> String {
+    let lens = Lens::of(history, history.transactions().map(|txn| txn.id()));
+    phrase::focused(history, history.operation(op), &lens, None)
 }

@@ -1,11 +1,11 @@
 //! Operations, values and predicates in words.
 
-use crate::shorten;
+use crate::shorten::{self, Lens};
 use history::{Comparison, History, KeyId, NameRef, Operation, Predicate, Range, Row, ValueId, Values};
 
 /// An operation and what came back, in the past tense: `read x = 1`, `appended 5 to l`.
 pub fn operation(history: &History, operation: Operation<'_>) -> String {
-    focused(history, operation, None)
+    focused(history, operation, &Lens::default(), None)
 }
 
 /// A key: words as they are, `key 23` for numbers, quotes around everything else.
@@ -23,12 +23,17 @@ fn is_word(text: &str) -> bool {
     starts_well && text.chars().all(|letter| letter.is_alphanumeric() || "_-./:$".contains(letter))
 }
 
-/// As [`operation`]; `focus` is an element or a row's value that must stay visible in a long result.
-pub(crate) fn focused(history: &History, operation: Operation<'_>, focus: Option<ValueId>) -> String {
+/// As [`operation`]; what the lens keeps stays visible in long values, and so does `focus`, an element or a row's value.
+pub(crate) fn focused(
+    history: &History,
+    operation: Operation<'_>,
+    lens: &Lens,
+    focus: Option<ValueId>,
+) -> String {
     let key = |at| key(history, at);
-    let value = |id| shorten::value(history.values(), id, focus);
+    let value = |id| shorten::value(history.values(), id, lens, focus);
     let rows = |rows: Option<&[Row]>| {
-        rows.map_or("an unknown result".to_owned(), |rows| row_list(history, rows, focus))
+        rows.map_or("an unknown result".to_owned(), |rows| row_list(history, rows, lens, focus))
     };
     match operation {
         Operation::Read { key: at, value: seen, lock } => {
@@ -73,19 +78,19 @@ fn bounds(history: &History, range: Range) -> String {
     format!("{}..{}", show(range.from), show(range.to))
 }
 
-fn row_list(history: &History, rows: &[Row], focus: Option<ValueId>) -> String {
+fn row_list(history: &History, rows: &[Row], lens: &Lens, focus: Option<ValueId>) -> String {
     let show = |index: usize| {
         let row: Row = rows[index];
-        format!("{}:{}", history.keys().get(row.key), shorten::value(history.values(), row.value, None))
+        format!("{}:{}", history.keys().get(row.key), shorten::value(history.values(), row.value, lens, None))
     };
     let focus = focus.and_then(|focus| rows.iter().position(|row| row.value == focus));
-    shorten::list(rows.len(), show, focus)
+    shorten::list(rows.len(), show, focus.as_slice())
 }
 
 /// What the database said of a predicate write.
 fn reported(history: &History, count: Option<u64>, keys: Option<&[KeyId]>) -> String {
     let keys =
-        keys.map(|keys| shorten::list(keys.len(), |index| history.keys().get(keys[index]).to_string(), None));
+        keys.map(|keys| shorten::list(keys.len(), |index| history.keys().get(keys[index]).to_string(), &[]));
     match (count, keys) {
         (_, Some(keys)) => format!(", changing {keys}"),
         (Some(1), None) => ", changing 1 row".to_owned(),
@@ -133,7 +138,7 @@ fn nested(values: &Values, condition: &Predicate, within: Binding) -> String {
 }
 
 fn comparison(values: &Values, column: history::ColumnId, with: Comparison, constant: ValueId) -> String {
-    let constant = shorten::value(values, constant, None);
+    let constant = shorten::value(values, constant, &Lens::default(), None);
     format!("{} {} {constant}", values.columns().get(column), with.symbol())
 }
 

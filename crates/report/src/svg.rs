@@ -9,8 +9,10 @@ use std::fmt::Write;
 const LETTER_WIDTH: f64 = 7.3;
 const LINE_HEIGHT: f64 = 17.0;
 const PADDING: f64 = 10.0;
-/// Lines are cut to this many letters; the whole line is in its tooltip.
+/// Lines are broken at this many letters.
 const LETTERS_MAX: usize = 44;
+/// So many lines of an operation are drawn; its tooltip has all of it.
+const LINES_MAX: usize = 6;
 
 /// Colours, light and dark, shared by the picture and the page.
 pub(crate) const COLOURS: &str = "\
@@ -33,8 +35,7 @@ pub(crate) const STYLE: &str = "\
 .core .wr .label,.core marker.wr path{fill:var(--wr)}.core .ww .label,.core marker.ww path{fill:var(--ww)}\
 .core .rw .label,.core marker.rw path{fill:var(--rw)}.core .so .label,.core .rt .label,.core .ts .label,\
 .core .added .label,.core marker.so path,.core marker.rt path,.core marker.ts path,.core marker.added path{fill:var(--so)}\
-.core .label{font-weight:700;text-anchor:middle;paint-order:stroke;stroke:var(--paper);stroke-width:5px;\
-stroke-linejoin:round}";
+.core .label{font-weight:700;text-anchor:middle}.core .behind{fill:var(--paper)}";
 
 /// The core as one self-contained picture.
 pub fn svg(finding: &Finding) -> String {
@@ -93,10 +94,13 @@ fn write_arrow(out: &mut String, prefix: &str, arrow: &Arrow<'_>, curve: &Curve)
         None => format!("class=\"{kind} support\""),
     };
     let Curve { start, control, end, label: at } = curve;
+    let label = label(arrow.step);
+    let width = (label.chars().count() as f64 + 0.6) * LETTER_WIDTH;
     let _ = write!(
         out,
         "<g {place}><title>{}</title><path class=\"edge\" marker-end=\"url(#{prefix}tip-{kind})\" \
-         d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\"/><text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
+         d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\"/>\
+         <rect class=\"behind\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"16\"/><text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
         escape(&arrow.step.why),
         start.x,
         start.y,
@@ -104,9 +108,11 @@ fn write_arrow(out: &mut String, prefix: &str, arrow: &Arrow<'_>, curve: &Curve)
         control.y,
         end.x,
         end.y,
+        at.x - width / 2.0,
+        at.y - 8.0,
         at.x,
         at.y + 4.0,
-        escape(&label(arrow.step)),
+        escape(&label),
     );
 }
 
@@ -116,8 +122,9 @@ struct Text {
     lines: Vec<Line>,
 }
 
+/// An operation, or how many are left out.
 struct Line {
-    shown: String,
+    shown: Vec<String>,
     whole: String,
     /// `TRANSACTION/PLACE` for an operation.
     op: Option<String>,
@@ -130,23 +137,25 @@ impl Text {
             .lines
             .iter()
             .map(|&(place, words)| Line {
-                shown: cut(words),
+                shown: broken(words),
                 whole: words.to_owned(),
                 op: Some(format!("{}/{place}", node.name)),
             })
             .collect();
         if node.more > 0 {
             let more = format!("and {} more", node.more);
-            lines.push(Line { shown: more.clone(), whole: more, op: None });
+            lines.push(Line { shown: vec![more.clone()], whole: more, op: None });
         }
-        Self { heading: cut(&format!("{}{status}", node.name)), lines }
+        let heading = format!("{}{status}", node.name);
+        Self { heading: cut(&heading), lines }
     }
 
     fn size(&self) -> (f64, f64) {
         let letters = |text: &str| text.chars().count();
-        let widest = self.lines.iter().map(|line| letters(&line.shown)).max().unwrap_or(0);
+        let rows = || self.lines.iter().flat_map(|line| &line.shown);
+        let widest = rows().map(|row| letters(row)).max().unwrap_or(0);
         let widest = widest.max(letters(&self.heading)).max(4);
-        let height = LINE_HEIGHT * (self.lines.len() + 1) as f64;
+        let height = LINE_HEIGHT * (rows().count() + 1) as f64;
         (widest as f64 * LETTER_WIDTH + 2.0 * PADDING, height + 2.0 * PADDING)
     }
 
@@ -165,23 +174,47 @@ impl Text {
             escape(&self.heading)
         );
         for line in &self.lines {
-            line_y += LINE_HEIGHT;
             let (class, op) = match &line.op {
                 Some(op) => ("op", format!(" data-op=\"{}\"", escape(op))),
                 None => ("more", String::new()),
             };
-            let tip = if line.shown == line.whole {
-                String::new()
-            } else {
-                format!("<title>{}</title>", escape(&line.whole))
-            };
-            let _ = write!(
-                out,
-                "<text class=\"{class}\"{op} x=\"{left:.1}\" y=\"{line_y:.1}\">{tip}{}</text>",
-                escape(&line.shown)
-            );
+            let is_cut =
+                line.shown.last().is_some_and(|last| last.ends_with('…') && !line.whole.ends_with('…'));
+            let tip = if is_cut { format!("<title>{}</title>", escape(&line.whole)) } else { String::new() };
+            for row in &line.shown {
+                line_y += LINE_HEIGHT;
+                let _ = write!(
+                    out,
+                    "<text class=\"{class}\"{op} x=\"{left:.1}\" y=\"{line_y:.1}\">{tip}{}</text>",
+                    escape(row)
+                );
+            }
         }
         out.push_str("</g>");
+    }
+}
+
+/// A sentence in lines, broken at blanks where there are some; those after the first are indented.
+fn broken(text: &str) -> Vec<String> {
+    const INDENT: &str = "\u{a0}\u{a0}";
+    let mut rows: Vec<String> = Vec::new();
+    let mut left: Vec<char> = text.chars().collect();
+    loop {
+        let indent = if rows.is_empty() { "" } else { INDENT };
+        let room = LETTERS_MAX - indent.chars().count();
+        if left.len() <= room {
+            rows.push(indent.chars().chain(left).collect());
+            return rows;
+        }
+        if rows.len() + 1 == LINES_MAX {
+            rows.push(indent.chars().chain(left.drain(..room - 1)).chain(['…']).collect());
+            return rows;
+        }
+        // A blank far to the left would waste most of the line.
+        let blank = left[..=room].iter().rposition(|&letter| letter == ' ').filter(|&at| at > room / 2);
+        let rest = left.split_off(blank.unwrap_or(room));
+        rows.push(indent.chars().chain(left).collect());
+        left = rest.into_iter().skip(usize::from(blank.is_some())).collect();
     }
 }
 
@@ -189,8 +222,7 @@ fn cut(text: &str) -> String {
     if text.chars().count() <= LETTERS_MAX {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(LETTERS_MAX - 1).collect();
-    format!("{kept}…")
+    text.chars().take(LETTERS_MAX - 1).chain(['…']).collect()
 }
 
 /// Text for XML: the five special characters escaped, control characters replaced.

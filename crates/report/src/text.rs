@@ -272,8 +272,13 @@ fn write_argument(out: &mut String, finding: &Finding, palette: Palette) -> std:
         )?,
     }
     let width = finding.transactions.iter().map(|member| member.name.chars().count()).max().unwrap_or(0);
-    for member in &finding.transactions {
+    let shown = shown_members(finding);
+    for member in shown {
         write_member(out, member, finding, width, palette)?;
+    }
+    if let Some(rest) = rest_of(finding) {
+        let faint = palette.faint;
+        writeln!(out, "    {faint}{rest}{faint:#}")?;
     }
     if !finding.explanation.is_empty() {
         writeln!(out, "  because")?;
@@ -287,6 +292,25 @@ fn write_argument(out: &mut String, finding: &Finding, palette: Palette) -> std:
         write_steps(out, &finding.support, 2, palette)?;
     }
     Ok(())
+}
+
+/// Of many transactions without an argument only the first are told one by one.
+const UNARGUED_MAX: usize = 16;
+
+/// The transactions that are told one by one.
+pub(crate) fn shown_members(finding: &Finding) -> &[Member] {
+    let all = &finding.transactions;
+    if finding.explanation.is_empty() { &all[..all.len().min(UNARGUED_MAX)] } else { all }
+}
+
+/// What is said of the others.
+pub(crate) fn rest_of(finding: &Finding) -> Option<String> {
+    let rest = finding.transactions.len() - shown_members(finding).len();
+    (rest > 0).then(|| {
+        format!(
+            "and {rest} more, too many to argue about one by one: --save FILE.hist keeps them, --certificate proves it"
+        )
+    })
 }
 
 fn write_member(
@@ -313,7 +337,7 @@ fn write_member(
     }
     writeln!(out)?;
     match &member.ctx {
-        Some(ctx) => writeln!(out, "    {:width$}  {faint}ctx {}{faint:#}", "", shorten::clip(ctx, None)),
+        Some(ctx) => writeln!(out, "    {:width$}  {faint}ctx {}{faint:#}", "", shorten::clip(ctx, &[])),
         None => Ok(()),
     }
 }
@@ -321,7 +345,7 @@ fn write_member(
 /// A transaction's session, where its name does not tell, and its clocks.
 fn circumstances(member: &Member) -> Option<String> {
     let mut parts = Vec::new();
-    if member.name != format!("{}:{}", member.session, member.position) {
+    if !member.has_plain_name() {
         parts.push(format!("session {}", member.session));
     }
     if let Some((begin, end)) = member.client {
@@ -344,9 +368,15 @@ fn write_steps(out: &mut String, steps: &[Step], depth: usize, palette: Palette)
     Ok(())
 }
 
-/// What a cycle comes to.
+/// What a cycle comes to, or two lists that contradict each other.
 pub(crate) fn conclusion(finding: &Finding) -> Option<String> {
     let steps = &finding.explanation;
+    if let [one, two] = &steps[..]
+        && finding.anomaly.as_ref().is_some_and(|anomaly| anomaly.name == "incompatible-order")
+    {
+        let (first, second) = (&two.to, &one.to);
+        return Some(format!("{first} and {second} would have to have read beginnings of one list"));
+    }
     let closes = steps.len() > 1
         && steps
             .iter()
@@ -375,7 +405,7 @@ pub(crate) fn grouped(number: usize) -> String {
 }
 
 /// A time with three digits or fewer that mean something.
-fn duration(ms: f64) -> String {
+pub(crate) fn duration(ms: f64) -> String {
     match ms {
         ms if ms < 10.0 => format!("{ms:.1} ms"),
         ms if ms < 1000.0 => format!("{ms:.0} ms"),

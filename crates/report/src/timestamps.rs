@@ -1,10 +1,11 @@
 //! What a check by timestamps found: every violation as a sentence, and how it compares with what the results alone
 //! allow.
 
-use crate::{Finding, phrase, shorten};
+use crate::shorten::{self, Lens};
+use crate::{Finding, phrase};
 use checker::timestamped::{Axiom, Content, Finding as Broken};
 use checker::{Event, Verdict, Witness};
-use history::{History, KeyId, TxnId};
+use history::{History, KeyId, TxnId, ValueId};
 use serde::Serialize;
 
 /// One violation of a history that was checked by timestamps.
@@ -111,26 +112,47 @@ impl Violation {
         let name = |txn: TxnId| history.transaction(txn).name().to_string();
         let first = history.transaction(broken.txn).op_ids().next();
         let operation = broken.op.zip(first).map(|(op, first)| (op.0 - first.0) as usize);
+        let (expected, seen) = contents(history, broken);
         Self {
             axiom: broken.axiom.name(),
             transaction: name(broken.txn),
             operation,
             key: broken.key.map(|key| history.keys().get(key).to_string()),
             other: broken.other.map(name),
-            expected: content(history, &broken.expected),
-            seen: content(history, &broken.seen),
+            expected,
+            seen,
             why: sentence(history, broken),
         }
     }
 }
 
-fn content(history: &History, content: &Content) -> String {
+/// What was expected and what was seen, with the first difference visible in both.
+fn contents(history: &History, broken: &Broken) -> (String, String) {
     let values = history.values();
+    if let (Content::Value(expected), Content::Value(seen)) = (&broken.expected, &broken.seen) {
+        return shorten::pair(values, *expected, *seen, &Lens::default());
+    }
+    let elements = |content: &Content| match content {
+        Content::Value(value) => history.values_of(*value).to_vec(),
+        Content::List(elements) => elements.to_vec(),
+        _ => Vec::new(),
+    };
+    let (expected, seen) = (elements(&broken.expected), elements(&broken.seen));
+    let same = shorten::alike(expected.iter(), seen.iter());
+    (content(history, &broken.expected, same), content(history, &broken.seen, same))
+}
+
+fn content(history: &History, content: &Content, place: usize) -> String {
+    let values = history.values();
+    let show = |elements: &[ValueId]| {
+        shorten::list(elements.len(), |index| values.show(elements[index]).to_string(), &[place])
+    };
     match content {
-        Content::Value(value) => shorten::value(values, *value, None),
-        Content::List(elements) => {
-            shorten::list(elements.len(), |index| values.show(elements[index]).to_string(), None)
-        }
+        Content::Value(value) => match history.values_of(*value) {
+            [] => shorten::value(values, *value, &Lens::default(), None),
+            elements => show(elements),
+        },
+        Content::List(elements) => show(elements),
         Content::Count(count) => count.to_string(),
         Content::Time(time) => time.to_string(),
         Content::Clock(clock) => clock.to_string(),
@@ -144,7 +166,7 @@ fn sentence(history: &History, broken: &Broken) -> String {
         .other
         .map_or("the initial state".to_owned(), |txn| history.transaction(txn).name().to_string());
     let key = |key: Option<KeyId>| key.map_or("a key".to_owned(), |key| phrase::key(history, key));
-    let (expected, seen) = (content(history, &broken.expected), content(history, &broken.seen));
+    let (expected, seen) = contents(history, broken);
     match broken.axiom {
         Axiom::TimestampOrder => format!("{own} started at {expected} and committed before that, at {seen}"),
         Axiom::Session => {

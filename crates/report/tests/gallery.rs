@@ -120,6 +120,90 @@ fn every_violation_is_explained() {
     }
 }
 
+/// What a history's renderings say of its transactions, each with its argument taken out where it has one.
+fn lists_of_transactions(finding: &Finding) -> [(&'static str, String); 4] {
+    let text = report::text(finding, Palette::plain());
+    let (text, _) = text.split_once("  because").expect("there is an argument");
+    let page = report::html(&Told { findings: vec![finding.clone()], ..Told::default() });
+    let (_, lanes) = page.split_once("<h3>The sessions</h3>").expect("the page shows sessions");
+    let (lanes, _) = lanes.split_once("<h3>").expect("more follows");
+    [
+        ("text", text.to_owned()),
+        ("page", lanes.to_owned()),
+        ("picture", report::svg(finding)),
+        ("mermaid", report::mermaid(finding)),
+    ]
+}
+
+/// Two reads of a list of 200 elements that differ in the middle.
+#[test]
+fn what_differs_in_long_lists_stays_visible() {
+    let elements = |swapped: bool| {
+        let mut all: Vec<u32> = (1..=200).collect();
+        if swapped {
+            all.swap(120, 121);
+        }
+        all.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let appends = |range: std::ops::RangeInclusive<u32>| {
+        range.map(|element| format!("a(x,{element})")).collect::<Vec<_>>().join(" ")
+    };
+    let history = format!(
+        "s1: {} | a(x,121)\ns2: a(x,122) | {}\ns3: r(x,[{}])\ns4: r(x,[{}])",
+        appends(1..=120),
+        appends(123..=200),
+        elements(false),
+        elements(true)
+    );
+    let finding = explained("long.hist", "SER", &history);
+    for (form, told) in lists_of_transactions(&finding) {
+        let plain = told.replace('\n', " ");
+        assert!(plain.contains("121 122") && plain.contains("122 121"), "{form}: {told}");
+        assert!(!plain.contains("60 61"), "{form} shows the rest, too: {told}");
+        assert!(told.len() < 40_000, "{form} is long: {}", told.len());
+    }
+}
+
+/// Values of 5 kB that differ in one letter, far inside.
+#[test]
+fn what_differs_in_long_values_stays_visible() {
+    let value = |letter: char| format!("{}{letter}{}", "k".repeat(3000), "l".repeat(2000));
+    let (one, two, three) = (value('1'), value('2'), value('3'));
+    let history =
+        format!("s1: w(x,\"{one}\")\ns2: r(x,\"{one}\") w(x,\"{two}\")\ns3: r(x,\"{one}\") w(x,\"{three}\")");
+    let finding = explained("long.hist", "SER", &history);
+    for (form, told) in lists_of_transactions(&finding) {
+        for wanted in ["k1l", "k2l", "k3l"] {
+            assert!(told.contains(wanted), "{form} hides {wanted}: {told}");
+        }
+        assert!(told.len() < 40_000, "{form} is long: {}", told.len());
+    }
+    let text = report::text(&finding, Palette::plain());
+    let (_, allowed) = text.split_once("would have been allowed:").expect("something would have been");
+    assert!(allowed.contains("k2l") && allowed.contains("k3l"), "{allowed}");
+}
+
+/// A core that is too large to be argued about: the first transactions, how many more, what to do, and a page to read.
+#[test]
+fn a_large_core_is_told_in_few_lines() {
+    let skew = GALLERY.iter().find(|case| case.name == "write_skew").expect("it is in the gallery");
+    let mut large = finding(skew);
+    let one = large.transactions[0].clone();
+    large.transactions = (0..260)
+        .map(|place| report::Member { name: format!("{place}:0"), session: place.to_string(), ..one.clone() })
+        .collect();
+    large.explanation.clear();
+    let common = Some("no order explains so many together");
+    large.anomaly = Some(report::Named { name: "no-order".to_owned(), common });
+    let text = report::text(&large, Palette::plain());
+    assert!(text.contains("explains these 260 transactions together"), "{text}");
+    assert!(text.contains("and 244 more, too many to argue about one by one"), "{text}");
+    assert!(text.contains("anomalies/no-order.md"), "{text}");
+    assert!(text.lines().count() < 40, "{text}");
+    let page = report::html(&Told { findings: vec![large], ..Told::default() });
+    assert!(page.contains("No order at all") && page.contains("and 244 more"), "{page}");
+}
+
 #[test]
 fn pictures_and_pages() {
     let skew = GALLERY.iter().find(|case| case.name == "write_skew").expect("it is in the gallery");

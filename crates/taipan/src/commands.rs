@@ -8,6 +8,7 @@ mod diff;
 mod explain;
 mod generate;
 mod hunt;
+mod installing;
 mod levels;
 mod matrix;
 mod run;
@@ -35,5 +36,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
         Command::Matrix(flags) => matrix::run(&flags, console),
         Command::Watch(flags) => watch::run(&flags, console),
         Command::Levels(flags) => levels::run(&flags, console),
+        Command::Completions(flags) => installing::completions(&flags, console),
+        Command::Man(flags) => installing::man(&flags, console),
     }
 }

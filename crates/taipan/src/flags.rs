@@ -2,10 +2,12 @@
 
 mod databases;
 mod hunting;
+mod installing;
 mod watch;
 
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
 pub(crate) use hunting::{HuntFlags, HuntOutput, WritesSee};
+pub(crate) use installing::{CompletionsFlags, ManFlags};
 pub(crate) use watch::WatchFlags;
 
 use checker::{Level, Passes, Strategy};
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Stats(StatsFlags),
     Generate(GenerateFlags),
     Levels(LevelsFlags),
+    Completions(CompletionsFlags),
+    Man(ManFlags),
 }
 
 /// When text is coloured.
@@ -612,6 +616,9 @@ pub(crate) struct WorkloadFlags {
 ///
 /// Needs no set-up and ends in a few seconds. Writes two histories and a report into a temporary folder.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taipan demo                                     then open the page that it names in a browser")]
 pub(crate) struct DemoFlags {}
 
 /// Run a workload on a database, record what clients see, and check it

@@ -121,3 +121,55 @@ fn every_example_of_a_format_is_read() {
         assert!(String::from_utf8_lossy(&output.stdout).contains("transactions"), "{format}");
     }
 }
+
+/// Every command shows examples, and they are understood.
+#[test]
+fn every_command_has_examples_that_are_understood() {
+    let said = |arguments: &[&str]| {
+        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+        let output = taipan(&arguments);
+        assert!(output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stdout).expect("help is text")
+    };
+    let help = said(&["--help"]);
+    let (_, rest) = help.split_once("Commands:\n").expect("there are commands");
+    let (list, _) = rest.split_once("\n\n").expect("more follows");
+    let is_command = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    let commands = list.lines().filter(is_command).filter_map(|line| line.split_whitespace().next());
+    let mut count = 0;
+    for command in commands.filter(|&command| command != "help") {
+        let help = said(&["help", command]);
+        let (_, examples) = help.split_once("Examples:\n").unwrap_or_else(|| panic!("{command} has none"));
+        for line in examples.lines().map_while(|line| line.strip_prefix("  ")) {
+            let Some(rest) = line.strip_prefix("taipan ") else { continue };
+            let mut arguments = words(rest.split("  ").next().unwrap_or_default());
+            arguments.push("--help".to_owned());
+            assert!(taipan(&arguments).status.success(), "taipan help {command}: {line}");
+            count += 1;
+        }
+    }
+    assert!(count >= 30, "only {count} examples");
+}
+
+/// Shells and `man` get something that they understand, as far as they are there to be asked.
+#[test]
+#[allow(clippy::print_stderr, reason = "what was not tried is said aloud")]
+fn completions_and_manual_pages_are_sound() {
+    for (shell, check) in [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")] {
+        let script = taipan(&["completions".to_owned(), shell.to_owned()]);
+        assert!(script.status.success() && script.stdout.len() > 10_000, "{shell}");
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("completions.{shell}"));
+        std::fs::write(&file, &script.stdout).expect("the folder for tests can be written");
+        match Command::new(shell).arg(check).arg(&file).status() {
+            Ok(status) => assert!(status.success(), "{shell} does not understand its script"),
+            Err(missing) => eprintln!("the script for {shell} was not tried: {missing}"),
+        }
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("man1");
+    let made = taipan(&["man".to_owned(), "--dir".to_owned(), folder.display().to_string()]);
+    assert!(made.status.success());
+    for (page, wanted) in [("taipan.1", "taipan\\-check(1)"), ("taipan-check.1", "Exit status")] {
+        let text = std::fs::read_to_string(folder.join(page)).expect("the page was written");
+        assert!(text.contains(".TH taipan") && text.contains(wanted), "{page}: {text}");
+    }
+}

@@ -27,7 +27,7 @@ Examples:
   taipan watch --tcp 127.0.0.1:7070 --state /var/lib/taipan --max-memory 512M
   taipan watch postgres://me@localhost/shop --http 127.0.0.1:8080
                                                        what clients saw comes by POST, what was written from the server
-  taipan watch --broker 'redis://127.0.0.1?stream=txns' --state state --webhook http://127.0.0.1:9000/alarm")]
+  taipan watch --broker 'redis://127.0.0.1?stream=txns' --webhook http://127.0.0.1:9000/alarm")]
 pub(crate) struct WatchFlags {
     /// Files of JSON lines to play back; `-` is standard input. Or a database whose change stream is to be followed,
     /// `postgres://USER@HOST/DATABASE`
