@@ -147,7 +147,7 @@ pub(crate) fn decide(
     stats: &mut Stats,
 ) -> Decision {
     if level.rule == Rule::ReadUncommitted {
-        return dirty::decide(history, level);
+        return dirty::decide(history, level, &options.budget);
     }
     let Some(asked) = Asked::of(history, level, options) else {
         return Decision::NotHere(format!("{} is not decided by what reads must see", level.name()));

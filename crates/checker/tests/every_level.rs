@@ -137,6 +137,27 @@ fn ranges_and_predicates() {
     compare(&Shape::predicates(), seeds(100), &Options::default());
 }
 
+/// Nothing but predicate writes, few keys, many that did not take effect.
+#[test]
+fn predicate_writes_that_read_uncommitted_saw() {
+    let mix = Mix { read: 4, write: 2, query: 1, update: 4, delete_where: 2, ..Mix::default() };
+    let shape =
+        Shape { mix, unknown: 15, keys_max: 3, transactions: (2, 5), ops_max: 3, ..Shape::predicates() };
+    let level = Level::parse("RU").expect("a name of the table");
+    let options = Options::default();
+    let mut violated = 0;
+    for seed in seeds(1_500) {
+        let history = shape.history(seed);
+        let fails = |history: &History| fault(history, level, &options);
+        if fails(&history).is_some() {
+            let small = shrink(&history, |smaller| fails(smaller).is_some());
+            panic!("seed {seed}: {:?}\n{}", fails(&small), notation::to_string(&small));
+        }
+        violated += usize::from(matches!(check(&history, level, &options).verdict, Verdict::Violated(_)));
+    }
+    assert!(violated > 30, "{violated} were violated");
+}
+
 #[test]
 fn a_mix_of_one_level_is_that_level() {
     let options = Options::default();
