@@ -67,15 +67,21 @@ pub struct Profile {
     pub name: &'static str,
     /// Its levels.
     pub levels: &'static [Isolation],
+    /// Other names that it takes, and the level that it runs for each.
+    pub also: &'static [(&'static str, &'static str)],
 }
 
 /// Every profile.
 pub const PROFILES: [Profile; 5] = [
-    Profile { name: "postgres", levels: &POSTGRES },
-    Profile { name: "mariadb", levels: &MARIADB },
-    Profile { name: "mysql", levels: &MARIADB },
-    Profile { name: "sqlite", levels: &SQLITE },
-    Profile { name: "duckdb", levels: &DUCKDB },
+    Profile { name: "postgres", levels: &POSTGRES, also: &[("read-uncommitted", "read-committed")] },
+    Profile { name: "mariadb", levels: &MARIADB, also: &[] },
+    Profile { name: "mysql", levels: &MARIADB, also: &[] },
+    Profile {
+        name: "sqlite",
+        levels: &SQLITE,
+        also: &[("deferred", "serializable"), ("exclusive", "immediate")],
+    },
+    Profile { name: "duckdb", levels: &DUCKDB, also: &[] },
 ];
 
 impl Profile {
@@ -86,6 +92,7 @@ impl Profile {
 
     /// What a level is promised to be, by the vendor's name for it.
     pub fn level(&self, name: &str) -> Option<&'static Isolation> {
-        self.levels.iter().find(|level| level.name == name)
+        let also = self.also.iter().find(|(other, _)| *other == name).map(|(_, level)| *level);
+        self.levels.iter().find(|level| level.name == also.unwrap_or(name))
     }
 }

@@ -35,7 +35,7 @@ use std::process::ExitCode;
 static ALLOCATOR: pages::LargePages = pages::LargePages;
 
 fn main() -> ExitCode {
-    if let Err(message) = own_levels::load(std::env::args_os()) {
+    if let Err(message) = own_levels::load(&std::env::args_os().collect::<Vec<_>>()) {
         return Console::new(false).finish(Err(console::Stop::Error(message))).into();
     }
     let cli = match flags::Cli::try_parse() {

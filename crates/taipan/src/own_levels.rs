@@ -1,15 +1,22 @@
-//! Levels of the user's own: the file of `--levels` is read before the flags that name its levels.
+//! Levels of the user's own, and a vendor's names: the file of `--levels` and `--profile` are looked at before the flags that
+//! name levels.
 
 use checker::{Level, UnknownLevel, parse_levels};
+use databases::Profile;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 static LEVELS: OnceLock<Vec<Level>> = OnceLock::new();
+static PROFILE: OnceLock<Profile> = OnceLock::new();
 
-/// Reads the file that the arguments name, if they do.
-pub(crate) fn load(arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
-    let Some(file) = file(arguments) else { return Ok(()) };
+/// Reads the file that the arguments name, if they do, and notes their profile.
+pub(crate) fn load(arguments: &[OsString]) -> Result<(), String> {
+    let profile = value_of("--profile", arguments);
+    if let Some(profile) = profile.and_then(|name| Profile::of(name.to_str()?)) {
+        let _ = PROFILE.set(profile);
+    }
+    let Some(file) = value_of("--levels", arguments).map(PathBuf::from) else { return Ok(()) };
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let levels = parse_levels(&text).map_err(|bad| format!("{}: {bad}", file.display()))?;
     // The program loads once.
@@ -17,13 +24,15 @@ pub(crate) fn load(arguments: impl Iterator<Item = OsString>) -> Result<(), Stri
     Ok(())
 }
 
-fn file(mut arguments: impl Iterator<Item = OsString>) -> Option<PathBuf> {
-    while let Some(argument) = arguments.next() {
-        if argument == "--levels" {
-            return arguments.next().map(PathBuf::from);
+/// What an argument is set to.
+fn value_of(flag: &str, arguments: &[OsString]) -> Option<OsString> {
+    for (place, argument) in arguments.iter().enumerate() {
+        if argument == flag {
+            return arguments.get(place + 1).cloned();
         }
-        if let Some(file) = argument.to_str().and_then(|it| it.strip_prefix("--levels=")) {
-            return Some(PathBuf::from(file));
+        let rest = argument.to_str().and_then(|it| it.strip_prefix(flag));
+        if let Some(value) = rest.and_then(|it| it.strip_prefix('=')) {
+            return Some(value.into());
         }
     }
     None
@@ -34,8 +43,11 @@ pub(crate) fn all() -> &'static [Level] {
     LEVELS.get().map_or(&[], Vec::as_slice)
 }
 
-/// A level of the file or of the table.
+/// A level of the file or of the table, else what the profile calls so.
 pub(crate) fn find(name: &str) -> Result<Level, UnknownLevel> {
     let own = all().iter().copied().find(|level| level.row().is_some_and(|row| row.is_called(name)));
-    own.map_or_else(|| Level::parse(name), Ok)
+    own.map_or_else(|| Level::parse(name), Ok).or_else(|unknown| {
+        let vendors = PROFILE.get().and_then(|profile| profile.level(name));
+        vendors.map_or(Err(unknown), |level| Level::parse(level.promises))
+    })
 }
