@@ -50,17 +50,77 @@ pub fn coverage(history: &History) -> Coverage {
 
 /// What transactions did to a key so far.
 #[derive(Clone, Copy, Default)]
-struct Use {
+pub(crate) struct Use {
     /// The session that used it first, plus one.
     session: u32,
-    is_shared: bool,
+    pub(crate) is_shared: bool,
     is_written: bool,
     /// How many transactions both read and wrote it.
     read_and_written: u32,
     /// Whether some transaction that wrote something else read it.
     read_for_others: bool,
-    /// How much of the longest list read from it is noted.
-    list_len: u32,
+}
+
+impl Use {
+    /// A session, counted from one, uses the key.
+    #[inline]
+    pub(crate) fn touch(&mut self, session: u32) {
+        self.is_shared |= self.session != 0 && self.session != session;
+        self.session = if self.session == 0 { session } else { self.session };
+    }
+
+    /// A transaction read or wrote the key, and wrote something.
+    #[inline]
+    pub(crate) fn note(&mut self, read: bool, wrote: bool, wrote_something: bool) {
+        self.read_and_written += u32::from(read && wrote);
+        self.read_for_others |= read && !wrote && wrote_something;
+        self.is_written |= wrote;
+    }
+
+    pub(crate) fn is_used(&self) -> bool {
+        self.session != 0
+    }
+}
+
+/// What transactions of a history do, beside what they do to single keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Habits {
+    pub(crate) aborted_writes: bool,
+    pub(crate) overwrites_itself: bool,
+    /// How many read and wrote two keys or more.
+    pub(crate) reads_two: usize,
+    pub(crate) writes_two: usize,
+    pub(crate) predicates: bool,
+    pub(crate) two_in_a_session: bool,
+    pub(crate) clocks: bool,
+}
+
+impl Habits {
+    /// The anomalies that cannot be shown.
+    pub(crate) fn blind_spots<'u>(&self, uses: impl Iterator<Item = &'u Use> + Clone) -> Vec<BlindSpot> {
+        let any = |holds: &dyn Fn(&Use) -> bool| uses.clone().any(holds);
+        let conditions = [
+            ("G1a", self.aborted_writes, "no aborted transaction wrote"),
+            ("G1b", self.overwrites_itself, "no transaction wrote a key twice"),
+            ("lost-update", any(&|it| it.read_and_written > 1), "no two transactions read and wrote one key"),
+            (
+                "G-single",
+                self.reads_two > 0 && self.writes_two > 0 || any(&|it| it.read_and_written > 1),
+                "no transaction read two keys while another wrote two",
+            ),
+            ("G-nonadjacent", self.reads_two > 1, "no two transactions read several keys"),
+            (
+                "G2-item",
+                any(&|it| it.read_for_others && it.is_written),
+                "no transaction read what another wrote, and wrote something else",
+            ),
+            ("G2", self.predicates, "nothing was read by predicate"),
+            ("…-process", self.two_in_a_session, "no session had two transactions"),
+            ("…-realtime", self.clocks, "there are no clients' clocks"),
+        ];
+        let missing = conditions.into_iter().filter(|&(_, could_be_shown, _)| !could_be_shown);
+        missing.map(|(anomaly, _, lacks)| BlindSpot { anomaly, lacks }).collect()
+    }
 }
 
 struct Walk<'h> {
@@ -75,11 +135,11 @@ struct Walk<'h> {
     own: Vec<(KeyId, ValueId)>,
     coverage: Coverage,
     read_values: Vec<(KeyId, ValueId)>,
-    aborted_writes: bool,
-    overwrites_itself: bool,
-    reads_two: usize,
-    writes_two: usize,
-    predicates: bool,
+    habits: Habits,
+    /// Sessions with a transaction that took effect.
+    of_session: FxHashSet<u32>,
+    /// How much of the longest list read from each key is noted.
+    list_lens: FxHashMap<KeyId, usize>,
 }
 
 impl<'h> Walk<'h> {
@@ -95,18 +155,16 @@ impl<'h> Walk<'h> {
             own: Vec::new(),
             coverage: Coverage::default(),
             read_values: Vec::new(),
-            aborted_writes: false,
-            overwrites_itself: false,
-            reads_two: 0,
-            writes_two: 0,
-            predicates: false,
+            habits: Habits { clocks: history.has_client_clocks(), ..Habits::default() },
+            of_session: FxHashSet::default(),
+            list_lens: FxHashMap::default(),
         }
     }
 
     fn transaction(&mut self, transaction: history::Transaction<'_>) {
         if transaction.status() == Status::Aborted {
             let writes = |operation: Operation<'_>| !is_read(&operation);
-            self.aborted_writes |= transaction.ops().any(|(_, operation)| writes(operation));
+            self.habits.aborted_writes |= transaction.ops().any(|(_, operation)| writes(operation));
             return;
         }
         let stamp = transaction.id().0 + 1;
@@ -114,7 +172,7 @@ impl<'h> Walk<'h> {
         let (mut read_keys, mut written_keys) = (Vec::new(), Vec::new());
         self.own.clear();
         for (_, operation) in transaction.ops() {
-            self.predicates |= operation.key().is_none();
+            self.habits.predicates |= operation.key().is_none();
             match operation {
                 Operation::Read { key, value, .. } => {
                     self.read((key, value), (stamp, session), &mut read_keys);
@@ -145,28 +203,19 @@ impl<'h> Walk<'h> {
                 }
             }
         }
-        self.reads_two += usize::from(read_keys.len() > 1);
-        self.writes_two += usize::from(written_keys.len() > 1);
+        self.habits.reads_two += usize::from(read_keys.len() > 1);
+        self.habits.writes_two += usize::from(written_keys.len() > 1);
         for &key in &read_keys {
-            let it = &mut self.uses[key.index()];
-            if self.written_by[key.index()] == stamp {
-                it.read_and_written += 1;
-            } else {
-                it.read_for_others |= !written_keys.is_empty();
-            }
+            let wrote = self.written_by[key.index()] == stamp;
+            self.uses[key.index()].note(true, wrote, !written_keys.is_empty());
         }
         for &key in &written_keys {
-            self.uses[key.index()].is_written = true;
+            self.uses[key.index()].note(false, true, true);
         }
         if transaction.is_committed() {
             self.left.append(&mut self.own);
+            self.habits.two_in_a_session |= !self.of_session.insert(session);
         }
-    }
-
-    fn touch(&mut self, key: KeyId, session: u32) {
-        let it = &mut self.uses[key.index()];
-        it.is_shared |= it.session != 0 && it.session != session;
-        it.session = if it.session == 0 { session } else { it.session };
     }
 
     fn read(
@@ -176,7 +225,7 @@ impl<'h> Walk<'h> {
         read_keys: &mut Vec<KeyId>,
     ) {
         let place = key.index();
-        self.touch(key, session);
+        self.uses[place].touch(session);
         if self.read_by[place] != stamp && self.written_by[place] != stamp {
             self.read_by[place] = stamp;
             read_keys.push(key);
@@ -194,9 +243,9 @@ impl<'h> Walk<'h> {
         written_keys: &mut Vec<KeyId>,
     ) {
         let place = key.index();
-        self.touch(key, session);
+        self.uses[place].touch(session);
         if self.written_by[place] == stamp {
-            self.overwrites_itself = true;
+            self.habits.overwrites_itself = true;
             self.own.retain(|&(other, _)| other != key);
         } else {
             self.written_by[place] = stamp;
@@ -208,11 +257,11 @@ impl<'h> Walk<'h> {
     /// A read of an own write tells nothing of others.
     fn note_read(&mut self, key: KeyId, value: ValueId, own: bool) {
         if let ValueRef::List(elements) = self.history.values().get(value) {
-            let it = &mut self.uses[key.index()];
+            let noted = self.list_lens.entry(key).or_default();
             // Lists of one key begin alike, or the history is violated.
-            let new = elements.get(it.list_len as usize..).unwrap_or_default();
+            let new = elements.get(*noted..).unwrap_or_default();
             self.seen.extend(new.iter().map(|&element| (key, element)));
-            it.list_len = it.list_len.max(elements.len() as u32);
+            *noted = elements.len().max(*noted);
         } else if !own {
             self.seen.insert((key, value));
             self.read_values.push((key, value));
@@ -223,10 +272,10 @@ impl<'h> Walk<'h> {
         let mut coverage = std::mem::take(&mut self.coverage);
         coverage.writes = self.left.len();
         coverage.unread = self.left.iter().filter(|version| !self.seen.contains(version)).count();
-        coverage.keys = self.uses.iter().filter(|it| it.session != 0).count();
-        coverage.unshared = self.uses.iter().filter(|it| it.session != 0 && !it.is_shared).count();
+        coverage.keys = self.uses.iter().filter(|it| it.is_used()).count();
+        coverage.unshared = self.uses.iter().filter(|it| it.is_used() && !it.is_shared).count();
         coverage.ambiguous = self.ambiguous();
-        coverage.blind_spots = self.blind_spots();
+        coverage.blind_spots = self.habits.blind_spots(self.uses.iter());
         coverage
     }
 
@@ -241,35 +290,6 @@ impl<'h> Walk<'h> {
             return 0;
         }
         self.read_values.iter().filter(|&read| repeated.contains(read)).count()
-    }
-
-    fn blind_spots(&self) -> Vec<BlindSpot> {
-        let any = |holds: &dyn Fn(&Use) -> bool| self.uses.iter().any(holds);
-        let mut of_session: FxHashMap<u32, usize> = FxHashMap::default();
-        for transaction in self.history.transactions().filter(|it| it.is_committed()) {
-            *of_session.entry(transaction.session().0).or_default() += 1;
-        }
-        let conditions = [
-            ("G1a", self.aborted_writes, "no aborted transaction wrote"),
-            ("G1b", self.overwrites_itself, "no transaction wrote a key twice"),
-            ("lost-update", any(&|it| it.read_and_written > 1), "no two transactions read and wrote one key"),
-            (
-                "G-single",
-                self.reads_two > 0 && self.writes_two > 0 || any(&|it| it.read_and_written > 1),
-                "no transaction read two keys while another wrote two",
-            ),
-            ("G-nonadjacent", self.reads_two > 1, "no two transactions read several keys"),
-            (
-                "G2-item",
-                any(&|it| it.read_for_others && it.is_written),
-                "no transaction read what another wrote, and wrote something else",
-            ),
-            ("G2", self.predicates, "nothing was read by predicate"),
-            ("…-process", of_session.values().any(|&count| count > 1), "no session had two transactions"),
-            ("…-realtime", self.history.has_client_clocks(), "there are no clients' clocks"),
-        ];
-        let missing = conditions.into_iter().filter(|&(_, could_be_shown, _)| !could_be_shown);
-        missing.map(|(anomaly, _, lacks)| BlindSpot { anomaly, lacks }).collect()
     }
 }
 

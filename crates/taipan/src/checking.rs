@@ -195,6 +195,7 @@ impl<'f> Checking<'f> {
             let (transactions, operations, sessions) = streamed.size();
             let size = Size { transactions: count(transactions), operations: count(operations), sessions };
             Finding::accepted_by_timestamps(&name, level.name(), size, cost(check_time, levels.len()))
+                .with_coverage(streamed.coverage())
         };
         let findings: Vec<Finding> = levels.iter().map(finding).collect();
         // A file without committed transactions is for the usual way to refuse.

@@ -14,6 +14,7 @@
 
 use super::online::Datum;
 use super::{Refusal, decides};
+use crate::coverage::{Coverage, Habits, Use};
 use crate::{Level, Rule};
 use history::{History, Id, Name, NameRef, PointKind, Status, Timestamp, ValueId};
 use rustc_hash::FxHashMap;
@@ -37,6 +38,8 @@ struct Version {
     /// How many commits there were with this one: visible to snapshots of at least this.
     at: u64,
     value: Datum,
+    /// Whether somebody else is known to have read it.
+    is_read: bool,
 }
 
 struct Key {
@@ -46,6 +49,7 @@ struct Key {
     /// What the transaction being replayed did: valid if the stamp is its own.
     stamp: u64,
     mark: u32,
+    used: Use,
 }
 
 /// What the transaction being replayed has seen and done, by ids of its part.
@@ -53,6 +57,8 @@ struct Local {
     key: u32,
     seen: Option<ValueId>,
     own: Option<ValueId>,
+    /// Whether it was read before it was written.
+    is_read: bool,
 }
 
 /// A replay of parts.
@@ -73,6 +79,8 @@ pub struct Streamed {
     part_sessions: Vec<u32>,
     transactions: u64,
     operations: u64,
+    habits: Habits,
+    counted: Coverage,
 }
 
 impl Streamed {
@@ -96,12 +104,25 @@ impl Streamed {
             part_sessions: Vec::new(),
             transactions: 0,
             operations: 0,
+            habits: Habits::default(),
+            counted: Coverage::default(),
         })
     }
 
     /// How many transactions, operations and sessions there were.
     pub fn size(&self) -> (u64, u64, usize) {
         (self.transactions, self.operations, self.sessions.len())
+    }
+
+    /// What it tested so far.
+    pub fn coverage(&self) -> Coverage {
+        let used = || self.keys.iter().map(|key| &key.used);
+        Coverage {
+            keys: used().filter(|it| it.is_used()).count(),
+            unshared: used().filter(|it| it.is_used() && !it.is_shared).count(),
+            blind_spots: self.habits.blind_spots(used()),
+            ..self.counted.clone()
+        }
     }
 
     /// Whether any transaction was committed.
@@ -112,6 +133,7 @@ impl Streamed {
     /// Replays the next part.
     pub fn take(&mut self, part: &History) -> Result<(), Stopped> {
         self.translate(part);
+        self.habits.clocks |= part.has_client_clocks();
         for row in part.initial() {
             let key = &mut self.keys[self.part_keys[row.key.index()] as usize];
             // Only the first part may say what there was before.
@@ -124,7 +146,10 @@ impl Streamed {
             self.transactions += 1;
             self.operations += txn.op_ids().len() as u64;
             match (txn.status(), txn.db()) {
-                (Status::Aborted, _) if txn.explicit_id().is_none() => continue,
+                (Status::Aborted, _) if txn.explicit_id().is_none() => {
+                    let writes = |op| part.point(op).is_some_and(|point| point.kind != PointKind::Read);
+                    self.habits.aborted_writes = self.habits.aborted_writes || txn.op_ids().any(writes);
+                }
                 (Status::Committed, Some((start, commit))) if txn.explicit_id().is_none() => {
                     let session = self.part_sessions[txn.session().index()];
                     self.replay(part, txn, session, start, commit)?;
@@ -143,8 +168,9 @@ impl Streamed {
             let next = self.keys.len() as u32;
             let number = *self.names.entry(name.to_owned()).or_insert(next);
             if number == next {
-                let newest = Version { at: 0, value: Datum::Absent };
-                self.keys.push(Key { newest, older: VecDeque::new(), stamp: 0, mark: 0 });
+                let newest = Version { at: 0, value: Datum::Absent, is_read: true };
+                let used = Use::default();
+                self.keys.push(Key { newest, older: VecDeque::new(), stamp: 0, mark: 0, used });
             }
             self.part_keys.push(number);
         }
@@ -179,15 +205,23 @@ impl Streamed {
         if self.session && !self.serial && start < commit && last.is_some_and(|last| last > start) {
             return Err(Stopped::Violated);
         }
+        self.habits.two_in_a_session |= last.is_some();
         self.observe(part, txn, snapshot)?;
         let locals = std::mem::take(&mut self.locals);
-        for Local { key, own, .. } in &locals {
-            let Some(value) = own else { continue };
+        let written = locals.iter().filter(|local| local.own.is_some()).count();
+        self.habits.writes_two += usize::from(written > 1);
+        self.habits.reads_two += usize::from(locals.iter().filter(|local| local.is_read).count() > 1);
+        self.counted.writes += written;
+        self.counted.unread += written;
+        for Local { key, own, is_read, .. } in &locals {
             let key = &mut self.keys[*key as usize];
+            key.used.touch(session + 1);
+            key.used.note(*is_read, own.is_some(), written > 0);
+            let Some(value) = own else { continue };
             if !self.serial && key.newest.at > snapshot {
                 return Err(Stopped::Violated);
             }
-            let version = Version { at: rank + 1, value: Datum::of(part.values(), *value) };
+            let version = Version { at: rank + 1, value: Datum::of(part.values(), *value), is_read: false };
             let old = std::mem::replace(&mut key.newest, version);
             if !self.serial {
                 key.push_old(old, self.before);
@@ -243,29 +277,39 @@ impl Streamed {
             if key.stamp != self.stamp {
                 key.stamp = self.stamp;
                 key.mark = self.locals.len() as u32;
-                self.locals.push(Local { key: number, seen: None, own: None });
+                self.locals.push(Local { key: number, seen: None, own: None, is_read: false });
             }
             let local = &mut self.locals[key.mark as usize];
             match point.kind {
-                PointKind::Write => local.own = Some(point.value),
+                PointKind::Write => {
+                    self.habits.overwrites_itself |= local.own.replace(point.value).is_some();
+                    continue;
+                }
                 PointKind::Append => return Err(Stopped::Beyond),
-                PointKind::Read if !point.value.is_known() => {}
-                // Ids of one part: what differs may still be the same value in another form.
-                PointKind::Read => match (local.own, local.seen) {
-                    (Some(before), _) | (None, Some(before)) => {
-                        if before != point.value
-                            && Datum::of(part.values(), before) != Datum::of(part.values(), point.value)
-                        {
-                            return Err(Stopped::Violated);
-                        }
+                PointKind::Read => local.is_read |= local.own.is_none(),
+            }
+            if !point.value.is_known() {
+                continue;
+            }
+            self.counted.reads += 1;
+            // Ids of one part: what differs may still be the same value in another form.
+            match (local.own, local.seen) {
+                (Some(before), _) | (None, Some(before)) => {
+                    if before != point.value
+                        && Datum::of(part.values(), before) != Datum::of(part.values(), point.value)
+                    {
+                        return Err(Stopped::Violated);
                     }
-                    (None, None) => {
-                        local.seen = Some(point.value);
-                        if *key.seen(snapshot) != Datum::of(part.values(), point.value) {
-                            return Err(Stopped::Violated);
-                        }
+                }
+                (None, None) => {
+                    local.seen = Some(point.value);
+                    let version = key.seen(snapshot);
+                    if version.value != Datum::of(part.values(), point.value) {
+                        return Err(Stopped::Violated);
                     }
-                },
+                    let is_first = !std::mem::replace(&mut version.is_read, true);
+                    self.counted.unread -= usize::from(is_first);
+                }
             }
         }
         Ok(())
@@ -275,13 +319,13 @@ impl Streamed {
 impl Key {
     /// What a snapshot holds.
     #[inline]
-    fn seen(&self, snapshot: u64) -> &Datum {
+    fn seen(&mut self, snapshot: u64) -> &mut Version {
         if self.newest.at <= snapshot {
-            return &self.newest.value;
+            return &mut self.newest;
         }
         // Mostly one of the last.
-        let found = self.older.iter().rev().find(|version| version.at <= snapshot);
-        found.map_or(&self.newest.value, |version| &version.value)
+        let found = self.older.iter_mut().rev().find(|version| version.at <= snapshot);
+        found.unwrap_or(&mut self.newest)
     }
 
     /// Keeps a version that was overwritten, and drops those that no snapshot from `floor` on sees.

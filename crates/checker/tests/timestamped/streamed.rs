@@ -68,7 +68,7 @@ fn whole(txns: &[Txn]) -> History {
 
 #[test]
 fn parts_are_accepted_exactly_if_the_whole_is() {
-    let (mut accepted, mut violated) = (0, 0);
+    let (mut accepted, mut violated, mut covered) = (0, 0, 0);
     for seed in 0..3_000 {
         let mut random = Random::new(seed);
         let txns = transactions(&mut random);
@@ -89,11 +89,22 @@ fn parts_are_accepted_exactly_if_the_whole_is() {
                 }
                 assert_ne!(result, Err(Stopped::Beyond), "seed {seed}");
                 assert_eq!(result.is_ok(), is_clean, "seed {seed} at {level}: {txns:?}");
-                if is_clean { accepted += 1 } else { violated += 1 }
+                if is_clean {
+                    accepted += 1
+                } else {
+                    violated += 1
+                }
+                // Where no value was written twice, results tell who was read as well as timestamps do.
+                let tested = checker::coverage(&whole(&txns));
+                if is_clean && tested.ambiguous == 0 {
+                    assert_eq!(streamed.coverage(), tested, "seed {seed} at {level}: {txns:?}");
+                    covered += 1;
+                }
             }
         }
     }
     assert!(accepted > 1_000 && violated > 1_000, "{accepted} accepted, {violated} violated");
+    assert!(covered > 500, "what {covered} tested was compared");
 }
 
 #[test]
