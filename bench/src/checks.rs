@@ -6,8 +6,8 @@
 //! and with one violation planted, growth from small to large, heavy contention. Every measurement is a process of
 //! its own, best of several where it is short.
 
-mod inputs;
-mod machine;
+pub(crate) mod inputs;
+pub(crate) mod machine;
 
 use checker::{Budget, Level, Options, Strategy, Verdict};
 use cpu_time::ProcessTime;

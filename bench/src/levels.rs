@@ -249,7 +249,7 @@ fn beside(program: &Path, transactions: usize) -> Result<(), Box<dyn Error>> {
 }
 
 /// The CPU time of processes that ended, where the system tells: in hundredths of a second.
-fn children_s() -> f64 {
+pub(crate) fn children_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // Behind the name, which is in brackets: the fourteenth and fifteenth are what children took.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

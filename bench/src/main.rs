@@ -1,7 +1,10 @@
-//! Measurements of Taipan. Every command but `read` makes its own input from a seed, runs on one core, and prints one
-//! table of CPU time and ratios, so that numbers of one run compare with each other and with nothing else.
+//! Measurements of Taipan. `all` runs everything and writes down what came out; the single ones make their input from a
+//! seed and print one table of CPU time and ratios, so that numbers of one run compare with each other and with nothing
+//! else.
 //!
 //! ```text
+//! cargo run --release -p taipan-bench -- all [--small] [--record] [--results FOLDER] [--peer NAME=PATH]…
+//! cargo run --release -p taipan-bench -- growth|stages|every-level|workloads|corpus|side-by-side|ablations|online|rivals|printed
 //! cargo run --release -p taipan-bench -- formats [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- peers [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- read HISTORY…
@@ -22,6 +25,7 @@ mod memory;
 #[path = "../../crates/taipan/src/pages.rs"]
 mod pages;
 mod peers;
+mod suite;
 mod timestamps;
 mod workloads;
 
@@ -64,6 +68,8 @@ fn main() -> ExitCode {
         ["check-one", file, level, limit, strategy] => {
             checks::check_one(file.as_ref(), level, limit, strategy)
         }
+        ["measure-one", ref rest @ ..] => suite::measure_one(rest),
+        [name, ref rest @ ..] if name == "all" || suite::names().contains(&name) => suite::run(name, rest),
         _ => Err(USAGE.into()),
     };
     match result {
@@ -75,7 +81,9 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str = "usage: taipan-bench formats|peers|memory|generate|levels|timestamps [TRANSACTIONS]
+const USAGE: &str = "usage: taipan-bench all [--small] [--record] [--results FOLDER] [--peer NAME=PATH]…
+       taipan-bench growth|stages|every-level|workloads|corpus|side-by-side|ablations|online|rivals|printed, with the same flags
+       taipan-bench formats|peers|memory|generate|levels|timestamps [TRANSACTIONS]
        taipan-bench levels --adya PROGRAM
        taipan-bench survey|read HISTORY…
        taipan-bench timestamps TRANSACTIONS offline|online|sustained|socket

@@ -338,7 +338,7 @@ fn online(transactions: usize) -> Result<(), Box<dyn Error>> {
         ("10 million keys, 64 MB", 10_000_000, Some(64 << 20), 20_000),
     ] {
         reset_peak();
-        let (rate, state, spill) = follow(transactions, keys, memory, window)?;
+        let Followed { rate, state, spill, .. } = follow(transactions, keys, memory, window)?;
         let base = *base.get_or_insert(rate);
         println!(
             "{name:<34} {:>12.0} {:>9.2}× {:>10.0} {:>10.0} {:>10}",
@@ -355,7 +355,7 @@ fn online(transactions: usize) -> Result<(), Box<dyn Error>> {
 /// A long stream of few keys: does it stay as fast, and memory as small?
 fn sustained(transactions: usize) -> Result<(), Box<dyn Error>> {
     reset_peak();
-    let (rate, state, _) = follow(transactions, 1000, None, WINDOW)?;
+    let Followed { rate, state, .. } = follow(transactions, 1000, None, WINDOW)?;
     println!(
         "online, one core, {transactions} transactions of 8 operations, 1000 keys: {:.0} thousand/s of the checker's time, state {:.0} MB, peak {} MB",
         rate / 1e3,
@@ -365,13 +365,32 @@ fn sustained(transactions: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Transactions a second of the checker's own time, its largest state and the spill.
-fn follow(
+/// What following a stream took.
+pub(crate) struct Followed {
+    /// Transactions a second of the checker's own time.
+    rate: f64,
+    /// The most bytes of its state.
+    pub(crate) state: usize,
+    /// Bytes on disk.
+    spill: u64,
+    /// CPU seconds of making transactions and putting them into batches, and of the checker.
+    pub(crate) build_s: f64,
+    pub(crate) check_s: f64,
+    pub(crate) wall_s: f64,
+    /// In the course of it: transactions received, and megabytes of state then.
+    pub(crate) samples: Vec<(f64, f64)>,
+}
+
+/// How often the state is looked at, in batches.
+const SAMPLED_EVERY: usize = 10;
+
+pub(crate) fn follow(
     transactions: usize,
     keys: usize,
     memory: Option<usize>,
     window: usize,
-) -> Result<(f64, usize, u64), Box<dyn Error>> {
+) -> Result<Followed, Box<dyn Error>> {
+    let (all, clock) = (ProcessTime::now(), Instant::now());
     let folder = tempfile::tempdir()?;
     let spill = service::Spill::create(folder.path(), false)?;
     let settings =
@@ -380,6 +399,7 @@ fn follow(
     let mut arrivals = Arrivals::new(keys, transactions);
     let (mut newest, mut past) = (0, VecDeque::new());
     let (mut spent, mut received, mut state) = (0.0, 0, 0);
+    let mut samples = Vec::new();
     loop {
         let mut builder = Builder::new();
         for txn in arrivals.by_ref().take(BATCH) {
@@ -403,12 +423,24 @@ fn follow(
         })?;
         spent += seconds;
         state = state.max(online.size().bytes);
+        if (received / BATCH).is_multiple_of(SAMPLED_EVERY) {
+            samples.push((received as f64, online.size().bytes as f64 / 1e6));
+        }
     }
     let ((), seconds) = timed(|| Ok(online.finish()?))?;
     if let Some(found) = online.findings().first() {
         return Err(format!("the stream is valid, and something was found: {found:?}").into());
     }
-    Ok((received as f64 / (spent + seconds), state, spill.disk()))
+    let check_s = spent + seconds;
+    Ok(Followed {
+        rate: received as f64 / check_s,
+        state,
+        spill: spill.disk(),
+        build_s: all.elapsed().as_secs_f64() - check_s,
+        check_s,
+        wall_s: clock.elapsed().as_secs_f64(),
+        samples,
+    })
 }
 
 fn line(out: &mut Vec<u8>, txn: &Txn) -> std::io::Result<()> {

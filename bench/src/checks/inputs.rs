@@ -33,9 +33,21 @@ pub(crate) struct Generated {
     planted: Option<Bug>,
     /// Whether transactions carry the clients' clocks.
     clocks: bool,
+    /// Whether they carry the database's timestamps.
+    timestamps: bool,
 }
 
 impl Generated {
+    /// A serializable history; nothing tells times.
+    pub(crate) fn new(transactions: u64, plan: Settings, planted: Option<Bug>) -> Self {
+        Self { file: "", transactions, plan, planted, clocks: false, timestamps: false }
+    }
+
+    /// The same with clients' clocks and the database's timestamps.
+    pub(crate) fn with_all_clocks(self) -> Self {
+        Self { clocks: true, timestamps: true, ..self }
+    }
+
     /// As JSON lines, in parts.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Box<dyn Error>> {
         let bugs = self.planted.into_iter().map(|bug| (bug, Plant::Exactly(1))).collect();
@@ -45,7 +57,7 @@ impl Generated {
             ..Config::new(self.plan.clone(), Strength::Serializable, self.transactions)
         };
         let mut writing = Writing::create(path)?;
-        let fields = Fields { client: self.clocks, db: false, planted: false };
+        let fields = Fields { client: self.clocks, db: self.timestamps, planted: false };
         Simulation::new(config)?.run_in_parts(fields, |history, part| {
             Ok::<_, Box<dyn Error>>(writing.part(history, Format::Jsonl, part)?)
         })?;
@@ -54,8 +66,8 @@ impl Generated {
     }
 }
 
-const SER: &str = "strong-session-serializable";
-const SI: &str = "strong-session-snapshot-isolation";
+pub(crate) const SER: &str = "strong-session-serializable";
+pub(crate) const SI: &str = "strong-session-snapshot-isolation";
 const STRICT: &str = "strict-serializable";
 
 /// Paths in the corpus; packed bundles are unpacked first.
@@ -105,6 +117,14 @@ const CORPUS: &[(&str, &str, &str)] = &[
     ("yuga-G2-c", SER, "ser-violation/yuga-G2-c"),
     ("fauna-page", SER, "ser-violation/fauna-page"),
 ];
+
+/// The histories of the corpus that are measured: a name, the level, the file. Packed ones are unpacked already.
+pub(crate) fn found(corpus: &[PathBuf]) -> Vec<(&'static str, &'static str, PathBuf)> {
+    let file = |ending: &str| {
+        corpus.iter().find(|path| path.to_string_lossy().trim_end_matches('/').ends_with(ending)).cloned()
+    };
+    CORPUS.iter().filter_map(|&(name, level, ending)| Some((name, level, file(ending)?))).collect()
+}
 
 /// Generated histories: name, level, extent, file, transactions, settings, what is planted.
 type Row = (&'static str, &'static str, Extent, &'static str, u64, Settings, Option<Bug>);
@@ -185,7 +205,8 @@ pub(crate) fn all() -> Vec<Input> {
     let generated = rows.into_iter().enumerate().map(|(index, row)| {
         let (name, level, extent, file, transactions, plan, planted) = row;
         let clocks = file.ends_with("clocks");
-        let place = Place::Generated(Generated { file, transactions, plan, planted, clocks });
+        let place =
+            Place::Generated(Generated { file, clocks, ..Generated::new(transactions, plan, planted) });
         let is_last_use = files.get(index + 1) != Some(&file);
         Input { name, level, place, extent, is_last_use }
     });

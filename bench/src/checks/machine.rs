@@ -18,3 +18,9 @@ pub(crate) fn describe() -> String {
         std::env::consts::OS
     )
 }
+
+/// How many processes wanted to run in the last minutes, as the system tells it.
+pub(crate) fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().take(3).collect::<Vec<_>>().join(", ")
+}

@@ -158,6 +158,10 @@ impl FromStr for Strategy {
 pub struct Passes {
     /// Lazy: what sessions and known reads settle is settled before the search.
     pub saturate: bool,
+    /// Lazy: parts that share no key and no session are explained apart, on all cores.
+    pub parts: bool,
+    /// Lazy: where session order does not count, an order that keeps to it is looked for first.
+    pub sessions: bool,
     /// Cobra, Viper: read-modify-writes join writers into chains.
     pub combine: bool,
     /// Vbox: questions that share an edge are one.
@@ -174,6 +178,8 @@ impl Default for Passes {
     fn default() -> Self {
         Self {
             saturate: true,
+            parts: true,
+            sessions: true,
             combine: true,
             consolidate: true,
             prune: true,
@@ -185,13 +191,15 @@ impl Default for Passes {
 
 impl Passes {
     /// The names of all passes.
-    pub const NAMES: [&'static str; 6] =
-        ["saturate", "combine", "consolidate", "prune", "two-width", "polarity"];
+    pub const NAMES: [&'static str; 8] =
+        ["saturate", "parts", "sessions", "combine", "consolidate", "prune", "two-width", "polarity"];
 
     /// The same without one pass.
     pub fn without(mut self, name: &str) -> Result<Self, UnknownName> {
         let pass = match name {
             "saturate" => &mut self.saturate,
+            "parts" => &mut self.parts,
+            "sessions" => &mut self.sessions,
             "combine" => &mut self.combine,
             "consolidate" => &mut self.consolidate,
             "prune" => &mut self.prune,

@@ -134,7 +134,7 @@ pub(crate) fn decide_sharing(
     }
     // 2. Independent parts, where neither real time nor a module ties them together.
     let is_one = level.realtime || !problem.added.is_empty() || problem.is_on_demand;
-    if is_one || problem.len() < PARTS_WORTH {
+    if is_one || problem.len() < PARTS_WORTH || !options.passes.parts {
         return explain_or_without_sessions(history, &problem, level, options, stats);
     }
     let bundles = parts::bundles(&problem, options.cores());
@@ -198,7 +198,7 @@ fn explain_or_without_sessions(
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
-    if level.session || level.realtime {
+    if level.session || level.realtime || !options.passes.sessions {
         return explain(history, problem, level, options, stats);
     }
     let with_sessions = Level { session: true, ..level };

@@ -20,7 +20,9 @@ window.addEventListener('load', function () {
   seen.edges = edges.length;
   fire(steps[0], 'mouseenter'); seen.hovered = marked(); fire(steps[0], 'mouseleave'); seen.left = marked();
   fire(edges[0], 'mouseenter'); seen.edge = marked(); fire(edges[0], 'mouseleave');
-  steps[0].focus(); seen.focused = marked();
+  steps[0].focus();
+  if (document.activeElement === steps[0] && !document.hasFocus()) steps[0].dispatchEvent(new FocusEvent('focus'));
+  seen.focused = marked();
   fire(steps[0], 'keydown', { key: 'ArrowDown' });
   seen.down = document.activeElement === steps[Math.min(1, steps.length - 1)];
   document.activeElement.blur();
