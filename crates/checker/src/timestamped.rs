@@ -42,9 +42,11 @@ mod order;
 mod ranges;
 mod replay;
 mod sessions;
+pub mod shards;
 mod state;
 mod streamed;
 mod unknown;
+mod versions;
 mod view;
 
 pub use evidence::{evidence, judge, outcome, witness};

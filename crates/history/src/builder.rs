@@ -1,6 +1,9 @@
 //! Makes a history, one transaction after the other, and refuses what no client can have seen.
 
+mod copy;
 mod parts;
+
+pub use copy::Copier;
 
 pub(crate) use parts::Indexed;
 

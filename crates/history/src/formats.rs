@@ -7,6 +7,8 @@
 //!   format is detected from the content; gzip and zstd are undone on the way.
 //! * [`write_path`], [`write_stream`] — a history into a file or a stream.
 //! * [`read_parts`] — a large file as histories one after the other, in bounded memory.
+//! * [`stretches`] — a large file cut up, for several readers at once.
+//! * [`split`] — a history into shards, files of their own.
 //! * [`convert`] — one into the other, in pieces where both formats allow it, so that the memory in use does not
 //!   grow with the file.
 //!
@@ -26,6 +28,8 @@ pub mod notation;
 mod parts;
 mod read;
 mod source;
+mod split;
+mod stretches;
 mod write;
 
 // The peers' formats: what their files share, then one file a format.
@@ -54,6 +58,8 @@ pub use error::{Located, Place, ReadError};
 pub use parts::read_parts;
 pub use read::{Loaded, ReadOptions, Warned, read_bytes, read_path, read_stream};
 pub use source::{Bytes, Compression, Directory};
+pub use split::{SplitBy, split};
+pub use stretches::{Stretch, shards_of, stretches};
 pub use write::{Part, WriteError, Writing, write_path, write_stream, write_string};
 
 use crate::{Builder, History, Interrupt};

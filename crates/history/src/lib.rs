@@ -28,7 +28,7 @@ mod slots;
 mod summary;
 mod values;
 
-pub use builder::{BuildError, Builder};
+pub use builder::{BuildError, Builder, Copier};
 pub use column::Column;
 pub use ids::{ColumnId, Id, KeyId, OpId, SessionId, TxnId, ValueId};
 pub use interrupt::Interrupt;

@@ -125,6 +125,16 @@ impl<'f> Checking<'f> {
         Ok(self)
     }
 
+    /// What decides the order of transactions.
+    pub(crate) fn order(&self) -> Order {
+        self.order
+    }
+
+    /// What a check may use.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// The same, in an order that this decides.
     pub(crate) fn ordered(self, order: Order) -> Self {
         Self { order, ..self }
@@ -252,7 +262,12 @@ impl<'f> Checking<'f> {
         Ok(levels.into_iter().map(finding).collect())
     }
 
-    fn levels_of(&self, asked: &[Level], name: &str, header: Option<&str>) -> Result<Vec<Level>, String> {
+    pub(crate) fn levels_of(
+        &self,
+        asked: &[Level],
+        name: &str,
+        header: Option<&str>,
+    ) -> Result<Vec<Level>, String> {
         let levels = match (asked, header) {
             ([], None) => vec![Level::SERIALIZABLE],
             ([], Some(level)) => vec![own_levels::find(level).map_err(|unknown| {
@@ -428,7 +443,7 @@ impl<'f> Checking<'f> {
         Ok(Checked { finding, ..checked })
     }
 
-    fn options(&self, budget: Budget) -> Options {
+    pub(crate) fn options(&self, budget: Budget) -> Options {
         Options {
             budget,
             ryow: self.policy.ryow.into(),
@@ -557,7 +572,7 @@ fn in_real_time(level: Level) -> Result<Level, String> {
     }
 }
 
-fn milliseconds(time: Duration) -> f64 {
+pub(crate) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 

@@ -13,6 +13,7 @@ mod levels;
 mod matrix;
 mod run;
 mod smt;
+mod split;
 mod stats;
 mod watch;
 
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
         Command::Demo(_) => demo::run(console),
         Command::Run(flags) => run::run(&flags, console),
         Command::Convert(flags) => convert::run(&flags, console),
+        Command::Split(flags) => split::run(&flags, console),
         Command::Stats(flags) => stats::run(&flags, console),
         Command::Generate(flags) => generate::run(&flags, console),
         Command::Hunt(flags) => hunt::run(&flags, console),

@@ -4,11 +4,15 @@ mod databases;
 mod hunting;
 mod installing;
 mod watch;
+mod workers;
 
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
 pub(crate) use hunting::{HuntFlags, HuntOutput, WritesSee};
 pub(crate) use installing::{CompletionsFlags, ManFlags};
 pub(crate) use watch::WatchFlags;
+#[cfg(feature = "cluster")]
+pub(crate) use workers::Whose;
+pub(crate) use workers::{Axis, SplitFlags, WorkerFlags};
 
 use checker::{Level, Passes, Strategy};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -51,6 +55,7 @@ pub(crate) enum Command {
     Hunt(Box<HuntFlags>),
     Watch(Box<WatchFlags>),
     Convert(ConvertFlags),
+    Split(SplitFlags),
     Stats(StatsFlags),
     Generate(GenerateFlags),
     Levels(LevelsFlags),
@@ -150,7 +155,8 @@ Examples:
   taipan check --output markdown h.jsonl >> $GITHUB_STEP_SUMMARY
   taipan check --by timestamps --level SI h.jsonl every result that its snapshot does not hold
   taipan check --certificate proof.jsonl h.jsonl  to be re-checked with `taipan certify h.jsonl proof.jsonl`
-  zstdcat h.jsonl.zst | taipan check -")]
+  zstdcat h.jsonl.zst | taipan check -
+  taipan check --workers 8 --level SI huge.jsonl  on eight workers; `taipan split` makes shards for several machines")]
 pub(crate) struct CheckFlags {
     /// Histories
     #[arg(value_name = "FILE", required = true)]
@@ -207,6 +213,9 @@ pub(crate) struct CheckFlags {
 
     #[command(flatten)]
     pub(crate) order: OrderFlags,
+
+    #[command(flatten)]
+    pub(crate) workers: WorkerFlags,
 }
 
 /// Where the order of transactions comes from.

@@ -106,7 +106,7 @@ impl Drop for Guard {
 }
 
 /// The memory the process has now.
-fn resident_bytes() -> Option<u64> {
+pub(crate) fn resident_bytes() -> Option<u64> {
     kilobytes_of("VmRSS:")
 }
 

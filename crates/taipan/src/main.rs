@@ -12,6 +12,7 @@
 mod baseline;
 mod certificates;
 mod checking;
+mod clustered;
 mod commands;
 mod console;
 mod exit;

@@ -29,9 +29,24 @@ pub fn outcome(history: &History, level: Level, options: &Options) -> Outcome {
 
 /// As [`outcome`], with all findings.
 pub fn judge(history: &History, level: Level, options: &Options) -> (Outcome, Vec<Finding>) {
+    judge_only(history, level, options, |_| true)
+}
+
+/// As [`judge`], of those findings that count.
+pub(super) fn judge_only(
+    history: &History,
+    level: Level,
+    options: &Options,
+    counts: impl Fn(&Finding) -> bool,
+) -> (Outcome, Vec<Finding>) {
     let mut stats = Stats::default();
     let mut findings: Vec<Finding> = Vec::new();
-    let checked = check_each(history, level, options, |finding| findings.push(finding));
+    let mut keep = |finding: Finding| {
+        if counts(&finding) {
+            findings.push(finding);
+        }
+    };
+    let checked = check_each(history, level, options, &mut keep);
     let verdict = match (checked, findings.first()) {
         (Err(Refusal::GaveUp(reason)), None) => Verdict::Undecided(reason),
         (Err(refusal), None) => Verdict::Undecided(Undecided::Unsupported(refusal.sentence(history))),

@@ -111,9 +111,14 @@ pub(super) fn break_tie(history: &History, a: TxnId, b: TxnId) -> Ordering {
         let txn = history.transaction(id);
         let (start, commit) = txn.db().unwrap_or((Timestamp::from(0), Timestamp::from(0)));
         let name: NameRef<'_> = history.sessions().get(txn.session());
-        (is_read_only(history, id), start >= commit, start, name, txn.position(), id.index())
+        (at_once(is_read_only(history, id), start, commit), name, txn.position(), id.index())
     };
     key(a).cmp(&key(b))
+}
+
+/// What comes first of what commits at once, before names and places decide: see the module's words on equal timestamps.
+pub(super) fn at_once(is_read_only: bool, start: Timestamp, commit: Timestamp) -> (bool, bool, Timestamp) {
+    (is_read_only, start >= commit, start)
 }
 
 /// Whether a transaction has no operation that could write.

@@ -13,6 +13,7 @@
 //! versions of the window.
 
 use super::online::Datum;
+use super::versions::{Version, Versions};
 use super::{Refusal, decides};
 use crate::coverage::{Coverage, Habits, Use};
 use crate::{Level, Rule};
@@ -33,19 +34,9 @@ pub enum Stopped {
     Beyond,
 }
 
-#[derive(Clone)]
-struct Version {
-    /// How many commits there were with this one: visible to snapshots of at least this.
-    at: u64,
-    value: Datum,
-    /// Whether somebody else is known to have read it.
-    is_read: bool,
-}
-
 struct Key {
-    newest: Version,
-    /// Ascending.
-    older: VecDeque<Version>,
+    /// By how many commits there were with a version's own.
+    versions: Versions<u64>,
     /// What the transaction being replayed did: valid if the stamp is its own.
     stamp: u64,
     mark: u32,
@@ -140,7 +131,7 @@ impl Streamed {
             if self.transactions > 0 {
                 return Err(Stopped::Beyond);
             }
-            key.newest.value = Datum::of(part.values(), row.value);
+            key.versions.newest.value = Datum::of(part.values(), row.value);
         }
         for txn in part.transactions() {
             self.transactions += 1;
@@ -168,9 +159,9 @@ impl Streamed {
             let next = self.keys.len() as u32;
             let number = *self.names.entry(name.to_owned()).or_insert(next);
             if number == next {
-                let newest = Version { at: 0, value: Datum::Absent, is_read: true };
+                let versions = Versions::starting(0);
                 let used = Use::default();
-                self.keys.push(Key { newest, older: VecDeque::new(), stamp: 0, mark: 0, used });
+                self.keys.push(Key { versions, stamp: 0, mark: 0, used });
             }
             self.part_keys.push(number);
         }
@@ -218,13 +209,13 @@ impl Streamed {
             key.used.touch(session + 1);
             key.used.note(*is_read, own.is_some(), written > 0);
             let Some(value) = own else { continue };
-            if !self.serial && key.newest.at > snapshot {
+            if !self.serial && key.versions.newest.at > snapshot {
                 return Err(Stopped::Violated);
             }
             let version = Version { at: rank + 1, value: Datum::of(part.values(), *value), is_read: false };
-            let old = std::mem::replace(&mut key.newest, version);
+            let old = key.versions.write(version);
             if !self.serial {
-                key.push_old(old, self.before);
+                key.versions.keep(old, self.before);
             }
         }
         self.locals = locals;
@@ -303,7 +294,7 @@ impl Streamed {
                 }
                 (None, None) => {
                     local.seen = Some(point.value);
-                    let version = key.seen(snapshot);
+                    let version = key.versions.seen(snapshot).ok_or(Stopped::Beyond)?;
                     if version.value != Datum::of(part.values(), point.value) {
                         return Err(Stopped::Violated);
                     }
@@ -313,26 +304,5 @@ impl Streamed {
             }
         }
         Ok(())
-    }
-}
-
-impl Key {
-    /// What a snapshot holds.
-    #[inline]
-    fn seen(&mut self, snapshot: u64) -> &mut Version {
-        if self.newest.at <= snapshot {
-            return &mut self.newest;
-        }
-        // Mostly one of the last.
-        let found = self.older.iter_mut().rev().find(|version| version.at <= snapshot);
-        found.unwrap_or(&mut self.newest)
-    }
-
-    /// Keeps a version that was overwritten, and drops those that no snapshot from `floor` on sees.
-    fn push_old(&mut self, version: Version, floor: u64) {
-        self.older.push_back(version);
-        while self.older.get(1).is_some_and(|second| second.at <= floor) {
-            self.older.pop_front();
-        }
     }
 }

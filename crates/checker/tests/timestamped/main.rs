@@ -6,4 +6,5 @@ mod naive;
 mod offline;
 mod online;
 mod planted;
+mod shards;
 mod streamed;

@@ -9,8 +9,9 @@
 use super::detect::{BYTE_ORDER_MARK, Probe, detect, why_unrecognised};
 use super::error::{Located, Piece, ReadError};
 use super::source::{Bytes, Compression, Directory, Stream, rest_of, whole_file};
+use super::stretches::is_shard;
 use super::{Fault, FileFault, Format, FrameLength, Input, Read, Warnings};
-use crate::{Builder, History, Interrupt};
+use crate::{Builder, Copier, History, Interrupt};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -265,11 +266,45 @@ impl<'a> Reading<'a> {
         let histories: Vec<_> = (0..directory.names().len())
             .filter(|&file| directory.names()[file].starts_with("history."))
             .collect();
+        if directory.names().iter().any(|name| is_shard(name)) {
+            return self.shards(directory);
+        }
         match (histories[..].first(), histories.len(), format) {
             (Some(&file), 1, _) => read_path(&directory.path_of(file), &self.options),
             (_, _, Some(format)) => Err(ReadError::NotAFile { path: self.path, format }),
             _ => Err(ReadError::Directory { path: self.path, files: directory.names().len() }),
         }
+    }
+
+    /// Reads the shards of a folder, one after the other, into one history.
+    fn shards(self, directory: &Directory) -> Result<Loaded, ReadError> {
+        let mut whole: Option<Loaded> = None;
+        let mut builder = Builder::new();
+        for file in (0..directory.names().len()).filter(|&file| is_shard(&directory.names()[file])) {
+            let path = directory.path_of(file);
+            let options = ReadOptions { allow_empty: true, ..self.options.clone() };
+            let shard = read_path(&path, &options)?;
+            let mut copier = Copier::new(&shard.history);
+            copier.header(&mut builder, |_| true);
+            for txn in shard.history.transactions() {
+                copier
+                    .transaction(txn.id(), None, &mut builder)
+                    .map_err(|error| ReadError::Build { path: path.clone(), error })?;
+            }
+            drop(copier);
+            match &mut whole {
+                None => whole = Some(shard),
+                Some(whole) => {
+                    whole.bytes += shard.bytes;
+                    whole.warnings.count += shard.warnings.count;
+                    whole.warnings.first.extend(shard.warnings.first);
+                    whole.warnings.notes.extend(shard.warnings.notes);
+                }
+            }
+        }
+        let history = builder.finish().map_err(|error| self.build_error(error))?;
+        let whole = whole.expect("there is a shard");
+        Ok(Loaded { history, ..whole })
     }
 
     /// Reads to the end.

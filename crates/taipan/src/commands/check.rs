@@ -3,6 +3,7 @@
 use crate::baseline::Baseline;
 use crate::certificates::Certificates;
 use crate::checking::{Checked, Checking, Opened, Order, Unopened};
+use crate::clustered;
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::{By, CheckFlags, SearchFlags};
@@ -42,6 +43,11 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     let mut sink = Sink::new(flags.output, flags.report.clone()).against(baseline);
     if let Some(remarks) = &flags.remarks {
         sink = sink.remarked(read_remarks(remarks)?);
+    }
+    if flags.workers.are_set() {
+        let exit = clustered::run(flags, &checking, &mut sink, console)?;
+        sink.finish(console)?;
+        return Ok(exit);
     }
     let mut certificates = flags.certificate.as_deref().map(Certificates::create).transpose()?;
     let mut exit = Exit::Accepted;

@@ -269,6 +269,31 @@ impl Datum {
     }
 }
 
+impl From<bool> for Datum {
+    fn from(value: bool) -> Self {
+        Self::share(Form::Bool(value))
+    }
+}
+
+/// An integer above `i64::MAX`; smaller ones are [`Datum::Int`].
+impl From<u64> for Datum {
+    fn from(value: u64) -> Self {
+        i64::try_from(value).map_or_else(|_| Self::share(Form::UInt(value)), Self::Int)
+    }
+}
+
+impl From<f64> for Datum {
+    fn from(value: f64) -> Self {
+        Self::share(Form::Float(value))
+    }
+}
+
+impl From<&str> for Datum {
+    fn from(text: &str) -> Self {
+        Self::share(Form::Text(text.into()))
+    }
+}
+
 impl PartialEq for Datum {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -1,0 +1,221 @@
+//! A check from end to end, as every worker does its part of it.
+
+use crate::exchange::{everybody, exchange};
+use crate::gather::{Census, gather};
+use crate::monitor::Monitor;
+use crate::setup::{Failure, Setup};
+use crate::source::{Dealt, Share, deal, of_process};
+use crate::timestamps::{Report, replay};
+use checker::timestamped::shards::{self, Suspects, Whole};
+use checker::timestamped::{self, Finding};
+use checker::{Level, Options, Outcome, Rule, Verdict};
+use history::History;
+use history::formats::{ReadError, ReadOptions, read_path};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use timely::worker::Worker;
+
+/// What decides the order of transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Timestamps where they decide, else results.
+    Whatever,
+    /// The database's timestamps.
+    Timestamps,
+    /// Results alone.
+    Results,
+}
+
+/// What is checked.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Who works on it.
+    pub setup: Setup,
+    /// One history: a file, a folder of shards, or several of either.
+    pub paths: Vec<PathBuf>,
+    /// Whose files they are.
+    pub share: Share,
+    /// The level.
+    pub level: Level,
+    /// What decides the order.
+    pub by: By,
+    /// How.
+    pub options: Options,
+    /// How files are read.
+    pub reading: ReadOptions,
+    /// Where workers say how far they are.
+    pub monitor: Monitor,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// `accepted`, `violated` or `undecided`: every process knows it.
+    pub verdict: &'static str,
+    /// Transactions, operations and sessions that all processes read.
+    pub size: (u64, u64, usize),
+    /// How many transactions are committed.
+    pub committed: u64,
+    /// More, at process 0.
+    pub found: Option<Found>,
+}
+
+/// What is known at process 0.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The outcome; none if every worker accepted what it had.
+    pub outcome: Option<Outcome>,
+    /// All violations, if timestamps decided.
+    pub findings: Option<Vec<Finding>>,
+    /// The transactions that they and the outcome speak of.
+    pub history: History,
+    /// What is to be said of how it was decided.
+    pub note: Option<String>,
+}
+
+/// Checks a history. Every process of the cluster calls this.
+pub fn check(job: Job) -> Result<Answer, Failure> {
+    let setup = job.setup.clone();
+    let job = Arc::new(job);
+    setup.run(move |worker| work(worker, &job))?
+}
+
+fn work(worker: &mut Worker, job: &Job) -> Result<Answer, Failure> {
+    let dealt = deal(worker, job)?;
+    let mut suspects = Suspects::default();
+    let mut read = None;
+    let mut census = Census::default();
+    if job.by != By::Results {
+        match shards::applies(job.level, &job.options) {
+            Ok(()) => {
+                let (report, counted) = settle(worker, job, &dealt)?;
+                (suspects, census) = (report.suspects, counted);
+                read = Some(report.size);
+            }
+            Err(why) => suspects.whole = Some(why),
+        }
+        if let Some(read) = read.as_ref().filter(|_| suspects.is_empty()) {
+            let found =
+                Found { outcome: None, findings: Some(Vec::new()), history: History::default(), note: None };
+            return Ok(Answer {
+                verdict: ACCEPTED,
+                size: (read.transactions, read.operations, read.sessions.len()),
+                committed: read.committed,
+                found: (worker.index() == 0).then_some(found),
+            });
+        }
+        // A serial order need not be that of the commits: what breaks that one says nothing yet.
+        if job.by == By::Whatever && job.level.rule == Rule::Serializable {
+            suspects.whole = suspects.whole.or(Some(Whole::NoTimestamps));
+        }
+    } else {
+        suspects.whole = Some(Whole::Level);
+    }
+    let gathered = gather(worker, job, &dealt, &suspects, census);
+    let decided = gathered.map(|history| history.map(|history| decide(job, history, &suspects)));
+    let (verdict, size) = tell(worker, &decided)?;
+    let found = decided?;
+    let (size, committed) = match read {
+        Some(read) => ((read.transactions, read.operations, read.sessions.len()), read.committed),
+        None => ((size.0, size.1, size.2), size.3),
+    };
+    Ok(Answer { verdict, size, committed, found })
+}
+
+const ACCEPTED: &str = "accepted";
+
+/// Replays in shards; what all workers found out together.
+fn settle(worker: &mut Worker, job: &Job, dealt: &[Dealt]) -> Result<(Report, Census), Failure> {
+    let mut patient = false;
+    loop {
+        let (report, census) = replay(worker, job, dealt, patient);
+        let mut all = Report::default();
+        for (number, report) in everybody(worker, report).into_iter().enumerate() {
+            if let Some(error) = report.error {
+                return Err(Failure::Input(of_process(job, number / job.setup.workers, &error)));
+            }
+            all.suspects.extend(report.suspects);
+            all.size.extend(report.size);
+            all.is_disordered |= report.is_disordered;
+            all.level = all.level.or(report.level);
+        }
+        if !all.is_disordered {
+            return Ok((all, census));
+        }
+        patient = true;
+    }
+}
+
+/// Decides from what was gathered, as a single process does.
+fn decide(job: &Job, history: History, suspects: &Suspects) -> Found {
+    let Job { level, options, by, .. } = job;
+    let by_timestamps = match by {
+        By::Results => false,
+        By::Timestamps => true,
+        By::Whatever => level.own.is_none() && timestamped::applies(&history, *level),
+    };
+    let note = suspects
+        .whole
+        .as_ref()
+        .map(|why| format!("decided on one machine, which holds the whole history: {}", why.why()));
+    if by_timestamps {
+        let (outcome, findings) = shards::conclude(&history, *level, options, suspects);
+        let is_serial = level.rule == Rule::Serializable;
+        if !(*by == By::Whatever && is_serial && !matches!(outcome.verdict, Verdict::Accepted(_))) {
+            return Found { outcome: Some(outcome), findings: Some(findings), history, note };
+        }
+    }
+    let outcome = checker::check(&history, *level, options);
+    Found { outcome: Some(outcome), findings: None, history, note }
+}
+
+type Size = (u64, u64, usize, u64);
+
+/// Worker 0 tells all what came of it.
+fn tell(
+    worker: &mut Worker,
+    decided: &Result<Option<Found>, Failure>,
+) -> Result<(&'static str, Size), Failure> {
+    let told = match decided {
+        Ok(None) => None,
+        Ok(Some(found)) => {
+            let history = &found.history;
+            let committed = history.transactions().filter(|txn| txn.is_committed()).count() as u64;
+            let size = (history.len() as u64, history.op_count() as u64, history.sessions().len(), committed);
+            let name = found.outcome.as_ref().map_or(ACCEPTED, |outcome| outcome.verdict.name());
+            Some(Ok((name.to_owned(), size)))
+        }
+        Err(error) => Some(Err(error.to_string())),
+    };
+    let peers = worker.peers();
+    let items = told.into_iter().flat_map(|told| (0..peers).map(move |to| (to, 0, told.clone())));
+    let came = exchange(worker, items.collect::<Vec<_>>());
+    let first: Option<Result<(String, Size), String>> = came.into_iter().next().map(|(_, told)| told);
+    match first {
+        Some(Ok((name, size))) => {
+            let known = [ACCEPTED, "violated", "undecided"].into_iter().find(|known| *known == name);
+            Ok((known.unwrap_or("undecided"), size))
+        }
+        Some(Err(error)) => Err(Failure::Input(error)),
+        None => Err(Failure::Worker("worker 0 decided nothing".to_owned())),
+    }
+}
+
+impl Job {
+    /// What all processes must agree on, in words.
+    pub(crate) fn asked(&self) -> String {
+        let Options { ryow, clock_skew, mixed, .. } = &self.options;
+        format!(
+            "{} by {:?}, reads of own writes {ryow:?}, skew {clock_skew}, mixed {mixed}",
+            self.level, self.by
+        )
+    }
+
+    /// What is wrong with a file, told as when it is read whole: with its line.
+    pub(crate) fn plain_error(&self, path: &Path, error: &ReadError) -> String {
+        match read_path(path, &self.reading) {
+            Err(error) => error.to_string(),
+            Ok(_) => error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The same checks on Timely Dataflow: several workers, several processes, the same verdicts.
+//!
+//! The nouns:
+//!
+//! * [`Setup`] — who works: threads of this process, and other processes over TCP.
+//! * [`Job`] — what is checked: files or folders of shards, a level, options.
+//! * [`Answer`] — the outcome with the history that its argument speaks of, at process 0; the verdict everywhere.
+//!
+//! ```text
+//!   stretches of files, dealt to workers
+//!        │ read, digest (INT)
+//!        ├──── digests ──────── exchange by key ─────> replay up to the frontier (EXT, NOCONFLICT) ──┐
+//!        └──── ends ─────────── exchange by session ─> neighbours (SESSION) ────────────────────────┤
+//!                                                                                                   v
+//!   no suspects: accepted.   else their transactions ── gather at worker 0 ──> the usual check, the usual argument
+//! ```
+//!
+//! Distribution only ever accepts: what it does not settle is gathered and decided by the code that decides everything
+//! else, so no verdict and no argument depends on how many worked on it, or on who read what. Messages, their order and
+//! the end of a run are Timely's ([McSherry et al., Naiad, SOSP 2013]); there is no protocol of our own.
+
+mod exchange;
+mod gather;
+mod job;
+mod monitor;
+mod setup;
+mod source;
+mod timestamps;
+
+pub use job::{Answer, By, Found, Job, check};
+pub use monitor::{Monitor, Standing};
+pub use setup::{Cluster, Failure, Lost, Setup, hosts};
+pub use source::{Share, files_of, level_in_header};

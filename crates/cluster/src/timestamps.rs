@@ -1,0 +1,228 @@
+//! The replay by timestamps as a dataflow.
+//!
+//! **What.** Every worker reads its stretches, makes digests and sends each to the worker where its keys live, at a logical
+//! time that is its first commit. A worker replays what committed before the frontier: Timely says when nothing earlier
+//! can come from anybody. So commits are in order without a sort of the whole, and a worker holds its keys, the versions
+//! that somebody may still look at, and the digests between the frontier and the fastest reader.
+//!
+//! **Promises.** After a part, a reader promises that nothing will come that committed before the last commit of the part
+//! *before*: histories are written as transactions end, so their commits are nearly in order. If it cannot keep its
+//! promise the shards notice, and the replay is done again with no promises at all: everything waits until all is read.
+//! **Back-pressure.** A reader that is two parts ahead of the frontier waits.
+
+use crate::gather::Census;
+use crate::job::Job;
+use crate::monitor::Standing;
+use crate::source::{Dealt, PARTS_MAX};
+use checker::timestamped::shards::{Digest, Digested, Ends, Label, Sessions, Shard, Suspects, digest};
+use history::History;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::{Operator, Probe};
+use timely::dataflow::{InputHandle, ProbeHandle};
+use timely::worker::Worker;
+
+/// What goes from a reader to where it is checked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Parcel {
+    Digest(Box<Digest>),
+    Ends(u32, Vec<Ends>),
+}
+
+impl Parcel {
+    fn to(&self) -> u64 {
+        match self {
+            Self::Digest(digest) => digest.home.into(),
+            Self::Ends(to, _) => (*to).into(),
+        }
+    }
+}
+
+/// What a worker found out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) suspects: Suspects,
+    /// Whether a promise was not kept.
+    pub(crate) is_disordered: bool,
+    /// Why a file could not be read.
+    pub(crate) error: Option<String>,
+    pub(crate) size: Read,
+    /// The level in the header, where there is one.
+    pub(crate) level: Option<String>,
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Read {
+    pub(crate) transactions: u64,
+    pub(crate) operations: u64,
+    pub(crate) committed: u64,
+    pub(crate) sessions: rustc_hash::FxHashSet<Label>,
+}
+
+impl Read {
+    pub(crate) fn add(&mut self, part: &History) {
+        self.transactions += part.len() as u64;
+        self.operations += part.op_count() as u64;
+        for id in part.sessions().ids() {
+            let label = Label::from(part.sessions().get(id));
+            if !self.sessions.contains(&label) {
+                self.sessions.insert(label);
+            }
+        }
+    }
+
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.transactions += other.transactions;
+        self.operations += other.operations;
+        self.committed += other.committed;
+        self.sessions.extend(other.sessions);
+    }
+}
+
+/// A commit as a logical time: the same order, without negative numbers.
+fn time_of(physical: i64) -> u64 {
+    (physical as u64) ^ (1 << 63)
+}
+
+fn commit_of(time: u64) -> i64 {
+    (time ^ (1 << 63)) as i64
+}
+
+/// How long a worker sleeps when it has nothing to do but wait for others.
+const NAP: Duration = Duration::from_millis(5);
+
+/// Checks by timestamps as far as that is possible in shards. With `patient` nothing is promised.
+pub(crate) fn replay(worker: &mut Worker, job: &Job, dealt: &[Dealt], patient: bool) -> (Report, Census) {
+    let level = job.level;
+    let shard = Rc::new(RefCell::new(Shard::new(level)));
+    let sessions = Rc::new(RefCell::new(Sessions::new(level)));
+    let standing = job.monitor.standing(worker.index());
+    let mut input = InputHandle::<u64, CapacityContainerBuilder<Vec<Parcel>>>::new_with_builder();
+    let probe = ProbeHandle::new();
+    let (at, ends_at, told) = (shard.clone(), sessions.clone(), standing.clone());
+    worker.dataflow::<u64, _, _>(|scope| {
+        input
+            .to_stream(scope)
+            .unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
+                Exchange::new(Parcel::to),
+                "Replay",
+                |_, _| {
+                    move |(input, frontier), _| {
+                        let mut shard = at.borrow_mut();
+                        input.for_each_time(|_, containers| {
+                            for parcel in containers.flat_map(|container| container.drain(..)) {
+                                match parcel {
+                                    Parcel::Digest(digest) => shard.receive(*digest),
+                                    Parcel::Ends(_, ends) => {
+                                        ends.into_iter().for_each(|it| ends_at.borrow_mut().receive(it));
+                                    }
+                                }
+                            }
+                        });
+                        shard.settle(frontier.frontier().first().map(|&time| commit_of(time)));
+                        told.shard(shard.size());
+                    }
+                },
+            )
+            .probe_with(&probe);
+    });
+    let mut reader = Reader {
+        job,
+        patient,
+        report: Report::default(),
+        census: Census::default(),
+        ahead: VecDeque::new(),
+        last: [i64::MIN; 2],
+    };
+    for dealt in dealt {
+        let mut part_number = 0;
+        let result = dealt.stretch.read(&job.reading, |part| {
+            let order = dealt.order + (part_number % PARTS_MAX);
+            part_number += 1;
+            reader.census.count(dealt.order, &part);
+            reader.send(worker, &mut input, &part, order, &standing);
+            worker.step();
+            reader.wait(worker, &probe);
+            true
+        });
+        if let Err(error) = result {
+            reader.report.error = Some(job.plain_error(&dealt.stretch.path, &error));
+            break;
+        }
+    }
+    input.close();
+    standing.has_read();
+    worker.step_or_park_while(Some(NAP), || !probe.done());
+    let Reader { mut report, census, .. } = reader;
+    let shard = shard.replace(Shard::new(level));
+    report.is_disordered = shard.is_disordered();
+    shard.finish(&mut report.suspects);
+    sessions.replace(Sessions::new(level)).finish(&mut report.suspects);
+    (report, census)
+}
+
+struct Reader<'j> {
+    job: &'j Job,
+    patient: bool,
+    report: Report,
+    census: Census,
+    /// The times of parts that were sent.
+    ahead: VecDeque<u64>,
+    /// The last commits of all parts but the last one, and of all.
+    last: [i64; 2],
+}
+
+type Input = InputHandle<u64, CapacityContainerBuilder<Vec<Parcel>>>;
+
+impl Reader<'_> {
+    fn send(&mut self, worker: &Worker, input: &mut Input, part: &History, order: u64, standing: &Standing) {
+        let shards = worker.peers();
+        let Digested { digests, ends, suspects, commits, committed } =
+            digest(part, order, shards, self.job.level);
+        self.report.size.add(part);
+        self.report.size.committed += committed;
+        if self.report.level.is_none() {
+            self.report.level = part.level().map(str::to_owned);
+        }
+        self.report.suspects.extend(suspects);
+        standing.read(part.len(), part.op_count());
+        for digest in digests.into_iter().filter(|digest| !digest.is_empty()) {
+            standing.sent(digest.bytes());
+            input.send(Parcel::Digest(Box::new(digest)));
+        }
+        let mut by_home: Vec<Vec<Ends>> = vec![Vec::new(); shards];
+        ends.into_iter().for_each(|ends| by_home[ends.home(shards)].push(ends));
+        for (home, ends) in (0..).zip(by_home).filter(|(_, ends)| !ends.is_empty()) {
+            input.send(Parcel::Ends(home, ends));
+        }
+        if let Some((_, last)) = commits {
+            self.last = [self.last[1], self.last[1].max(last.physical)];
+        }
+        if !self.patient {
+            let promise = self.promise().max(*input.time());
+            input.advance_to(promise);
+            self.ahead.push_back(promise);
+        }
+        input.flush();
+    }
+
+    /// Nothing earlier will come.
+    fn promise(&self) -> u64 {
+        time_of(self.last[0])
+    }
+
+    /// Waits while the frontier is too far behind.
+    fn wait(&mut self, worker: &mut Worker, probe: &ProbeHandle<u64>) {
+        while self.ahead.len() > 2 {
+            let Some(&time) = self.ahead.front() else { return };
+            worker.step_or_park_while(Some(NAP), || probe.less_than(&time));
+            self.ahead.pop_front();
+        }
+    }
+}

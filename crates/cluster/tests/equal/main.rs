@@ -1,0 +1,176 @@
+//! Several workers and several processes against one: the same verdict, the same anomaly, the same argument, whatever the
+//! placement of the input.
+
+mod drawn;
+mod told;
+
+use checker::{Level, Options, Rule};
+use cluster::{Answer, By, Cluster, Failure, Job, Monitor, Setup, Share};
+use drawn::{History, histories};
+use history::formats::{Format, ReadOptions, SplitBy, read_path, split, write_path};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use told::{alone, told};
+
+const SI: Level = Level::new(Rule::SnapshotIsolation, false, false);
+const STRONG_SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
+const SER: Level = Level::new(Rule::Serializable, false, false);
+
+fn job(setup: Setup, paths: Vec<PathBuf>, share: Share, level: Level, by: By) -> Job {
+    let monitor = Monitor::new(setup.workers, setup.workers * setup.process());
+    let options = Options { threads: 1, ..Options::default() };
+    Job { setup, paths, share, level, by, options, reading: ReadOptions::default(), monitor }
+}
+
+/// Addresses nobody listens on just now.
+fn addresses(count: usize) -> Vec<String> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    listeners.iter().map(|it| it.local_addr().expect("an address").to_string()).collect()
+}
+
+/// Runs several processes as threads of this one; they know nothing of each other but their addresses.
+fn processes(
+    count: usize,
+    workers: usize,
+    each: impl Fn(Setup, usize) -> Job + Send + Sync,
+) -> Vec<Result<Answer, Failure>> {
+    let addresses = addresses(count);
+    std::thread::scope(|scope| {
+        let run = |process: usize| {
+            let cluster =
+                Cluster { addresses: addresses.clone(), process, patience: Duration::from_secs(60) };
+            let job = each(Setup { workers, cluster: Some(cluster) }, process);
+            scope.spawn(move || cluster::check(job))
+        };
+        let running: Vec<_> = (0..count).map(run).collect();
+        running.into_iter().map(|it| it.join().expect("a process")).collect()
+    })
+}
+
+/// A history in a folder of shards.
+fn sharded(history: &history::History, folder: &Path, shards: usize, by: SplitBy, format: Format) -> PathBuf {
+    let whole = folder.join("whole.jsonl");
+    write_path(history, Format::Jsonl, &whole).expect("written");
+    let out = folder.join(format!("{shards}-{by:?}-{format}"));
+    split(&whole, &ReadOptions::default(), &out, shards, by, format).expect("split");
+    out
+}
+
+/// What one process says of the same files.
+fn expected(path: &Path, level: Level, by: By) -> Vec<String> {
+    alone(&read_path(path, &ReadOptions::default()).expect("a history").history, level, by)
+}
+
+fn compare(
+    History { history, seed }: &History,
+    level: Level,
+    by: By,
+    path: &Path,
+    setups: &[usize],
+) -> String {
+    let expected = expected(path, level, by);
+    for &workers in setups {
+        let job = job(Setup::threads(workers), vec![path.to_owned()], Share::All, level, by);
+        let answer = cluster::check(job).expect("an answer");
+        assert_eq!(answer.size.0, history.len() as u64, "seed {seed}");
+        assert_eq!(told(&answer, by), expected, "seed {seed} at {level}, {workers} workers");
+    }
+    expected[0].clone()
+}
+
+#[test]
+fn timestamps_on_workers() {
+    let mut counts = [0; 2];
+    for drawn in histories(0..900) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let axis = if drawn.seed % 2 == 0 { SplitBy::Session } else { SplitBy::Time };
+        let format = if drawn.seed % 3 == 0 { Format::Binary } else { Format::Jsonl };
+        let path = sharded(&drawn.history, folder.path(), 1 + drawn.seed as usize % 5, axis, format);
+        for level in [SI, STRONG_SI] {
+            let verdict = compare(&drawn, level, By::Timestamps, &path, &[1, 2, 4]);
+            counts[usize::from(verdict == "violated")] += 1;
+        }
+        compare(&drawn, SER, By::Timestamps, &path, &[3]);
+    }
+    assert!(counts.iter().all(|&count| count > 300), "{counts:?}");
+}
+
+#[test]
+fn timestamps_on_processes() {
+    for drawn in histories(1000..1040) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let shards = 2 + drawn.seed as usize % 4;
+        let axis = if drawn.seed % 2 == 0 { SplitBy::Session } else { SplitBy::Time };
+        let path = sharded(&drawn.history, folder.path(), shards, axis, Format::Jsonl);
+        for (count, workers) in [(2, 1), (3, 1), (2, 2)] {
+            let expected = expected(&path, STRONG_SI, By::Timestamps);
+            let shared = |setup, _| job(setup, vec![path.clone()], Share::All, STRONG_SI, By::Timestamps);
+            let own = |setup, process: usize| {
+                let files = history::formats::shards_of(&path).expect("shards");
+                let mine = files.into_iter().enumerate().filter(|(number, _)| number % count == process);
+                let paths = mine.map(|(_, file)| file).collect();
+                job(setup, paths, Share::Own, STRONG_SI, By::Timestamps)
+            };
+            for answers in [processes(count, workers, shared), processes(count, workers, own)] {
+                let answers: Vec<Answer> = answers.into_iter().map(|it| it.expect("an answer")).collect();
+                let name = &expected[0];
+                assert!(answers.iter().all(|answer| answer.verdict == name), "seed {}", drawn.seed);
+                assert_eq!(told(&answers[0], By::Timestamps), expected, "seed {}, {count}", drawn.seed);
+                assert!(answers[1..].iter().all(|answer| answer.found.is_none()));
+            }
+        }
+    }
+}
+
+#[test]
+fn results_on_workers_and_processes() {
+    for drawn in histories(2000..2060) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = sharded(&drawn.history, folder.path(), 3, SplitBy::Session, Format::Jsonl);
+        for level in
+            [SER, SI, Level::new(Rule::Causal, true, false), Level::new(Rule::ReadAtomic, true, false)]
+        {
+            compare(&drawn, level, By::Results, &path, &[1, 2, 4]);
+        }
+        // By whatever tells: a serial order need not be that of the commits.
+        compare(&drawn, SER, By::Whatever, &path, &[2]);
+        let expected = expected(&path, SER, By::Results);
+        let shared = |setup, _| job(setup, vec![path.clone()], Share::All, SER, By::Results);
+        let answers = processes(2, 1, shared);
+        let first = answers.into_iter().next().expect("two").expect("an answer");
+        assert_eq!(told(&first, By::Results), expected, "seed {}", drawn.seed);
+    }
+}
+
+#[test]
+fn who_does_not_come_is_named() {
+    let addresses = addresses(2);
+    let cluster = Cluster { addresses: addresses.clone(), process: 0, patience: Duration::from_millis(300) };
+    let setup = Setup { workers: 1, cluster: Some(cluster) };
+    let failure = cluster::check(job(setup, vec!["nothing".into()], Share::All, SI, By::Whatever));
+    let Err(Failure::Connection(why)) = failure else { panic!("nobody came: {failure:?}") };
+    assert!(why.contains(&format!("process 1 at {}", addresses[1])), "{why}");
+}
+
+#[test]
+fn processes_that_disagree_and_files_that_are_none_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("h.jsonl");
+    let good = histories(5..6).next().expect("one").history;
+    write_path(&good, Format::Jsonl, &path).expect("written");
+    let answers = processes(2, 1, |setup, process| {
+        let level = if process == 0 { SI } else { SER };
+        job(setup, vec![path.clone()], Share::All, level, By::Timestamps)
+    });
+    assert!(answers.iter().all(|it| matches!(it, Err(Failure::Disagreement(_)))), "{answers:?}");
+
+    let bad = folder.path().join("bad.jsonl");
+    std::fs::write(&bad, "{\"session\":1,\"ops\":[]}\n{\"session\":1}\n").expect("written");
+    let answers = processes(2, 1, |setup, _| job(setup, vec![bad.clone()], Share::All, SI, By::Timestamps));
+    for answer in answers {
+        let Err(Failure::Input(why)) = answer else { panic!("it is no history: {answer:?}") };
+        assert!(why.contains("bad.jsonl:2:"), "{why}");
+    }
+}

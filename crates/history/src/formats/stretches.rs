@@ -1,0 +1,184 @@
+//! A large file as stretches that can be read apart, by different threads or machines.
+//!
+//! What: JSON lines are cut at line ends, the binary form between its frames; any other file, and a compressed one, is a
+//! single stretch. Invariant: the stretches, one after the other, hold the transactions of the file; a transaction's
+//! place in its session counts from the beginning of its stretch.
+//! Cost: finding them reads a line a stretch, or the head of every frame.
+
+use super::error::{Located, Piece, ReadError};
+use super::read::{Mapping, Reading};
+use super::source::Compression;
+use super::{Format, Input, ReadOptions, Warnings, read_parts, read_path};
+use crate::{Builder, History};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// A part of a file that can be read by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it lies; none if it is the whole file.
+    cut: Option<Cut>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    format: Format,
+    from: u64,
+    to: u64,
+}
+
+impl Stretch {
+    /// A whole file.
+    pub fn whole(path: &Path) -> Self {
+        Self { path: path.to_owned(), cut: None }
+    }
+
+    /// Reads it and gives it to `each`, in parts where that is possible, until that wants no more.
+    pub fn read(
+        &self,
+        options: &ReadOptions,
+        mut each: impl FnMut(History) -> bool,
+    ) -> Result<(), ReadError> {
+        let Some(cut) = self.cut else {
+            let mut goes_on = true;
+            let take = |part| {
+                goes_on = each(part);
+                goes_on
+            };
+            if !read_parts(&self.path, options, take)? && goes_on {
+                each(read_path(&self.path, options)?.history);
+            }
+            return Ok(());
+        };
+        each(self.read_cut(cut, options)?);
+        Ok(())
+    }
+
+    fn read_cut(&self, Cut { format, from, to }: Cut, options: &ReadOptions) -> Result<History, ReadError> {
+        let failed = |source| ReadError::open(&self.path, source);
+        let mut file = File::open(&self.path).map_err(failed)?;
+        file.seek(SeekFrom::Start(from)).map_err(failed)?;
+        let mut bytes = vec![0; usize::try_from(to - from).unwrap_or(usize::MAX)];
+        file.read_exact(&mut bytes).map_err(failed)?;
+        let (read, mut builder) = match format.row().input {
+            Input::Lines(read) => (read, Builder::new()),
+            Input::Frames(read, _) => {
+                let mut builder = Builder::new();
+                // The preamble was looked at when the file was cut.
+                builder.begin_header();
+                (read, builder)
+            }
+            _ => unreachable!("only lines and frames are cut"),
+        };
+        builder.set_interrupt(options.interrupt.clone());
+        let mut warnings = Warnings::new(options.lenient);
+        read(&bytes, &mut builder, &mut warnings).map_err(|fault| {
+            let piece = Piece { bytes: &bytes, offset: from, lines: 0 };
+            ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault)))
+        })?;
+        builder.finish().map_err(|error| ReadError::Build { path: self.path.clone(), error })
+    }
+}
+
+/// The files of a folder of shards, which `taipan split` makes: `shard-0000.jsonl` and so on, in the order of their names.
+pub fn shards_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let failed = |source| ReadError::open(folder, source);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if is_shard(&path.file_name().unwrap_or_default().to_string_lossy()) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    match files.is_empty() {
+        true => Err(failed(io::Error::new(io::ErrorKind::NotFound, "it holds no shards (shard-*)"))),
+        false => Ok(files),
+    }
+}
+
+/// Whether a file is called as shards are.
+pub(super) fn is_shard(name: &str) -> bool {
+    name.starts_with("shard-") && !name.ends_with(".unfinished")
+}
+
+/// Cuts a file into stretches of about `len` bytes.
+pub fn stretches(path: &Path, options: &ReadOptions, len: u64) -> Result<Vec<Stretch>, ReadError> {
+    let failed = |source| ReadError::open(path, source);
+    let meta = std::fs::metadata(path).map_err(failed)?;
+    if !meta.is_file() || meta.len() <= len {
+        return Ok(vec![Stretch::whole(path)]);
+    }
+    let mut file = File::open(path).map_err(failed)?;
+    let mut head = [0; 16];
+    file.read_exact(&mut head).map_err(failed)?;
+    if Compression::from_head(&head) != Compression::None {
+        return Ok(vec![Stretch::whole(path)]);
+    }
+    let format = Reading::new(path, options).open(path, Mapping::No)?;
+    let ends = match format {
+        Format::Jsonl => line_ends(file, meta.len(), len).map_err(failed)?,
+        Format::Binary => frame_ends(file, meta.len()).map_err(failed)?,
+        _ => Vec::new(),
+    };
+    if ends.len() < 2 {
+        return Ok(vec![Stretch::whole(path)]);
+    }
+    let cut = |pair: &[u64]| Stretch {
+        path: path.to_owned(),
+        cut: Some(Cut { format, from: pair[0], to: pair[1] }),
+    };
+    Ok(ends.windows(2).map(cut).collect())
+}
+
+/// Where stretches of lines begin, and the end of the file.
+fn line_ends(file: File, size: u64, len: u64) -> io::Result<Vec<u64>> {
+    let mut file = BufReader::with_capacity(4096, file);
+    let mut ends = vec![0];
+    let mut at = len;
+    let mut line = Vec::new();
+    while at < size {
+        file.seek(SeekFrom::Start(at))?;
+        line.clear();
+        at += file.read_until(b'\n', &mut line)? as u64;
+        if at < size {
+            ends.push(at);
+        }
+        at += len;
+    }
+    ends.push(size);
+    Ok(ends)
+}
+
+/// Where stretches of frames begin, and where the last part ends. None if it does not look as it should: whoever reads it
+/// whole tells why.
+fn frame_ends(mut file: File, size: u64) -> io::Result<Vec<u64>> {
+    let Input::Frames(_, length) = Format::Binary.row().input else { return Ok(Vec::new()) };
+    let mut ends: Vec<u64> = Vec::new();
+    let mut at = 0;
+    let mut head = [0; 24];
+    loop {
+        file.seek(SeekFrom::Start(at))?;
+        if file.read_exact(&mut head).is_err() {
+            return Ok(Vec::new());
+        }
+        let Ok(Some(frame)) = length(&head) else { return Ok(Vec::new()) };
+        let end = at.saturating_add(frame.len);
+        if frame.is_last || end > size {
+            // What is cut off, or goes on after its end, is not cut here.
+            if end != size || ends.is_empty() {
+                return Ok(Vec::new());
+            }
+            ends.push(at);
+            return Ok(ends);
+        }
+        // The preamble is no part; every frame after it is a stretch.
+        if at > 0 {
+            ends.push(at);
+        }
+        at = end;
+    }
+}

@@ -1,0 +1,280 @@
+//! `taipan check` on several workers and several machines.
+
+use crate::checking::Checking;
+use crate::console::{Console, Outcome};
+use crate::flags::CheckFlags;
+use crate::output::Sink;
+
+#[cfg(not(feature = "cluster"))]
+pub(crate) fn run(_: &CheckFlags, _: &Checking<'_>, _: &mut Sink, _: &mut Console) -> Outcome {
+    let why = "this taipan was built without workers: `cargo build --features cluster` has them";
+    Err(crate::console::Stop::Error(why.to_owned()))
+}
+
+#[cfg(feature = "cluster")]
+pub(crate) fn run(
+    flags: &CheckFlags,
+    checking: &Checking<'_>,
+    sink: &mut Sink,
+    console: &mut Console,
+) -> Outcome {
+    several::run(flags, checking, sink, console)
+}
+
+#[cfg(feature = "cluster")]
+mod several {
+    use super::{CheckFlags, Checking, Console, Outcome, Sink};
+    use crate::checking::{Order, milliseconds};
+    use crate::console::{Progress, Stop};
+    use crate::exit::Exit;
+    use crate::flags::{Whose, WorkerFlags};
+    use crate::limits;
+    use cluster::{Answer, By, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
+    use report::{Cost, Finding, Size};
+    use std::io::Write;
+    use std::path::Path;
+    use std::sync::mpsc::{self, RecvTimeoutError};
+    use std::sync::{Arc, Once};
+    use std::time::{Duration, Instant};
+
+    pub(super) fn run(
+        flags: &CheckFlags,
+        checking: &Checking<'_>,
+        sink: &mut Sink,
+        console: &mut Console,
+    ) -> Outcome {
+        refuse(flags).map_err(Stop::Error)?;
+        let setup = setup(&flags.workers).map_err(Stop::Error)?;
+        if let Some(cluster) = &setup.cluster {
+            cluster.watch(Arc::new(end));
+        }
+        let progress = console.progress(flags.files.len() as u64);
+        let mut exit = Exit::Accepted;
+        for file in &flags.files {
+            exit = exit.and(check_file(flags, checking, &setup, file, sink, console, &progress)?);
+            progress.step();
+        }
+        Ok(exit)
+    }
+
+    /// A process is gone, and with it what it knew: no verdict can be given. The others notice it at the same time: who
+    /// ends at once would be taken for the one that is gone.
+    #[expect(clippy::exit, reason = "the workers wait for messages that will not come")]
+    fn end(process: usize, address: &str) {
+        static FIRST: Once = Once::new();
+        FIRST.call_once(|| {
+            let _ = writeln!(
+                anstream::stderr(),
+                "taipan: error: process {process} at {address} is gone; without it there is no verdict"
+            );
+            std::thread::sleep(Duration::from_secs(1));
+            std::process::exit(2);
+        });
+    }
+
+    /// What is not done on several workers.
+    fn refuse(flags: &CheckFlags) -> Result<(), String> {
+        let alone = [
+            (flags.certificate.is_some(), "--certificate"),
+            (flags.all_levels, "--all-levels"),
+            (flags.anomalies, "--anomalies"),
+            (flags.order.compare, "--compare"),
+            (flags.policy.profile.is_some(), "--profile"),
+            (flags.remarks.is_some(), "--remarks"),
+            (flags.files.iter().any(|file| crate::input::is_standard_stream(file)), "standard input"),
+        ];
+        match alone.into_iter().find(|(asked, _)| *asked) {
+            Some((_, what)) => Err(format!("{what} is for one process without --workers and --cluster")),
+            None => Ok(()),
+        }
+    }
+
+    fn setup(flags: &WorkerFlags) -> Result<Setup, String> {
+        let workers = flags.workers.unwrap_or(1).into();
+        let (Some(path), Some(process)) = (&flags.cluster, flags.process) else {
+            return Ok(Setup::threads(workers));
+        };
+        let name = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        let addresses = hosts(&text).map_err(|error| format!("{name}: {error}"))?;
+        if process >= addresses.len() {
+            let last = addresses.len() - 1;
+            return Err(format!("--process {process}: {name} has the processes 0 to {last}"));
+        }
+        let patience = Duration::from_secs(flags.wait);
+        Ok(Setup { workers, cluster: Some(Cluster { addresses, process, patience }) })
+    }
+
+    fn check_file(
+        flags: &CheckFlags,
+        checking: &Checking<'_>,
+        setup: &Setup,
+        file: &Path,
+        sink: &mut Sink,
+        console: &mut Console,
+        progress: &Progress,
+    ) -> Outcome {
+        let name = file.display().to_string();
+        let header = match flags.levels.level.is_empty() {
+            true => cluster::level_in_header(file, &flags.reading.options()),
+            false => Ok(None),
+        };
+        let header = match header {
+            Ok(header) => header,
+            Err(failure) => {
+                sink.trouble(&name, failure.to_string(), console, progress);
+                return Ok(Exit::Error);
+            }
+        };
+        let levels = match checking.levels_of(&flags.levels.level, &name, header.as_deref()) {
+            Ok(levels) => levels,
+            Err(message) => {
+                sink.trouble(&name, message, console, progress);
+                return Ok(Exit::Error);
+            }
+        };
+        let mut exit = Exit::Accepted;
+        for level in levels {
+            progress.say(format_args!("{name}: {level} on {} workers", setup.workers * setup.processes()));
+            let started = Instant::now();
+            let guard = checking.limits().guard(started);
+            let monitor = Monitor::new(setup.workers, setup.workers * setup.process());
+            let job = Job {
+                setup: setup.clone(),
+                paths: vec![file.to_owned()],
+                share: match flags.workers.shards {
+                    Whose::Shared => Share::All,
+                    Whose::Own => Share::Own,
+                },
+                level,
+                by: match checking.order() {
+                    Order::Timestamps => By::Timestamps,
+                    Order::Results => By::Results,
+                    Order::Whatever | Order::Both => By::Whatever,
+                },
+                options: checking.options(guard.budget()),
+                reading: flags.reading.options(),
+                monitor: monitor.clone(),
+            };
+            let watch = flags.workers.monitor.map(|seconds| Watch::start(monitor, seconds));
+            let answer = cluster::check(job);
+            drop(watch);
+            let cost = Cost {
+                read_ms: 0.0,
+                check_ms: milliseconds(started.elapsed()),
+                peak_rss_bytes: limits::peak_bytes(),
+            };
+            exit = exit.and(match answer {
+                Err(Failure::Input(message)) => {
+                    sink.trouble(&name, message, console, progress);
+                    Exit::Error
+                }
+                Err(failure) => {
+                    progress.pause(|| console.error(&failure));
+                    let reason = failure.to_string();
+                    let finding = Finding::undecided(&name, level.name(), reason, Size::default(), cost);
+                    sink.finding(finding, console, progress)?;
+                    Exit::Undecided
+                }
+                Ok(answer) if answer.committed == 0 && !flags.reading.allow_empty => {
+                    let message = format!(
+                        "{name}: holds {} transactions and none of them is committed, so any verdict would be \
+                         empty; --allow-empty accepts that",
+                        answer.size.0
+                    );
+                    sink.trouble(&name, message, console, progress);
+                    Exit::Error
+                }
+                Ok(answer) => tell(answer, &name, level, cost, sink, console, progress)?,
+            });
+        }
+        Ok(exit)
+    }
+
+    fn tell(
+        answer: Answer,
+        name: &str,
+        level: checker::Level,
+        cost: Cost,
+        sink: &mut Sink,
+        console: &mut Console,
+        progress: &Progress,
+    ) -> Outcome {
+        let Answer { verdict, size: (transactions, operations, sessions), found, .. } = answer;
+        let exit = match verdict {
+            "accepted" => Exit::Accepted,
+            "violated" => Exit::Violated,
+            _ => Exit::Undecided,
+        };
+        let Some(Found { outcome, findings, history, note }) = found else {
+            progress.pause(|| console.note(format_args!("{name}: {level}: {verdict}, as process 0 tells")));
+            return Ok(exit);
+        };
+        if let Some(note) = note {
+            progress.pause(|| console.note(format_args!("{name}: {note}")));
+        }
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let size = Size { transactions: count(transactions), operations: count(operations), sessions };
+        let finding = match outcome {
+            None => Finding::accepted_by_timestamps(name, level.name(), size, cost),
+            Some(outcome) => {
+                sink.history(name, &history);
+                let finding = Finding::new(name, level.name(), &history, &outcome.verdict, cost);
+                match findings {
+                    Some(findings) => finding.by_timestamps(&history, &findings),
+                    None => finding,
+                }
+            }
+        };
+        let mut finding = Finding { size, ..finding };
+        let mut exit = exit;
+        if sink.knows(&finding) {
+            finding = finding.known();
+            exit = Exit::Accepted;
+        }
+        sink.finding(finding, console, progress)?;
+        Ok(exit)
+    }
+
+    /// Says how far workers are, until it is dropped.
+    struct Watch {
+        stop: Option<mpsc::Sender<()>>,
+        thread: Option<std::thread::JoinHandle<()>>,
+    }
+
+    impl Watch {
+        fn start(monitor: Monitor, seconds: u64) -> Self {
+            let (stop, stopped) = mpsc::channel::<()>();
+            let every = Duration::from_secs(seconds.max(1));
+            let thread = std::thread::spawn(move || {
+                while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                    say(&monitor);
+                }
+                say(&monitor);
+            });
+            Self { stop: Some(stop), thread: Some(thread) }
+        }
+    }
+
+    fn say(monitor: &Monitor) {
+        let mut said = String::new();
+        for standing in monitor.standings() {
+            said += &format!("taipan: {standing}\n");
+        }
+        let bytes = limits::resident_bytes().unwrap_or(0) >> 20;
+        said += &format!("taipan: {bytes} MB in all\n");
+        if let Some(straggler) = monitor.straggler() {
+            said += &format!("taipan: worker {} is far behind the others\n", straggler.worker());
+        }
+        let _ = anstream::stderr().write_all(said.as_bytes());
+    }
+
+    impl Drop for Watch {
+        fn drop(&mut self) {
+            drop(self.stop.take());
+            if let Some(thread) = self.thread.take() {
+                let _ = thread.join();
+            }
+        }
+    }
+}

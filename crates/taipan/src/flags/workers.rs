@@ -1,0 +1,105 @@
+//! Who works on a check.
+
+use super::ReadingFlags;
+use clap::{Args, ValueEnum};
+use history::formats::Format;
+use std::path::PathBuf;
+
+/// Several workers, several machines.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Workers; verdicts do not depend on them")]
+pub(crate) struct WorkerFlags {
+    /// Check on this many workers of a dataflow, each reading its part of the file; FILE may be a folder of shards
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) workers: Option<u16>,
+
+    /// Check together with other processes: the file has one `host:port` a line, and every process gets the same
+    #[arg(long, value_name = "HOSTS.txt", requires = "process")]
+    pub(crate) cluster: Option<PathBuf>,
+
+    /// Which line of HOSTS.txt this process is, from 0; process 0 tells the result
+    #[arg(long, value_name = "K", requires = "cluster")]
+    pub(crate) process: Option<usize>,
+
+    /// Whose files they are
+    #[arg(long, value_name = "WHOSE", default_value = "shared")]
+    pub(crate) shards: Whose,
+
+    /// Wait this many seconds for the other processes
+    #[arg(long, value_name = "SECS", default_value_t = 60, requires = "cluster")]
+    pub(crate) wait: u64,
+
+    /// Say on standard error every SECS seconds how far each worker is
+    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "2")]
+    pub(crate) monitor: Option<u64>,
+}
+
+/// Whose files they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Whose {
+    /// Every process sees the same files, and reads its part of them
+    #[default]
+    Shared,
+    /// Every process has shards of its own, and reads all of them
+    Own,
+}
+
+impl WorkerFlags {
+    /// Whether several are to work.
+    pub(crate) fn are_set(&self) -> bool {
+        self.workers.is_some() || self.cluster.is_some()
+    }
+}
+
+/// Split a history into shards for several machines
+///
+/// Every transaction goes into one shard, `shard-0000.jsonl` and so on in a folder, which every command takes for the
+/// history. Give each machine some of the shards and say `--shards own`, or put the folder where all machines see it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taipan split day.jsonl day/ --shards 16                 sessions stay whole
+  taipan split day.jsonl day/ --shards 16 --by time --to binary
+  taipan check --level SI --workers 2 day/                on this machine
+  taipan check --level SI --cluster hosts.txt --process 0 day/")]
+pub(crate) struct SplitFlags {
+    /// The history
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+
+    /// The folder to make
+    #[arg(value_name = "OUT_FOLDER")]
+    pub(crate) folder: PathBuf,
+
+    /// How many shards
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) shards: u16,
+
+    /// What decides where a transaction goes
+    #[arg(long, value_name = "WHAT", default_value = "session")]
+    pub(crate) by: Axis,
+
+    /// The format of the shards
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = written)]
+    pub(crate) to: Format,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingFlags,
+}
+
+/// What decides where a transaction goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Axis {
+    /// Its session
+    Session,
+    /// When it committed; its place in the file, if no clock tells
+    Time,
+}
+
+/// A format that shards can have.
+fn written(name: &str) -> Result<Format, String> {
+    match Format::from_name(name) {
+        Some(format @ (Format::Jsonl | Format::Binary)) => Ok(format),
+        _ => Err("shards are jsonl or binary".to_owned()),
+    }
+}

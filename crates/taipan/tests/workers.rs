@@ -1,0 +1,197 @@
+//! Several workers, several processes, and processes that die, as a user sees them.
+#![cfg(feature = "cluster")]
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+const TAIPAN: &str = env!("CARGO_BIN_EXE_taipan");
+
+fn taipan(arguments: &[&str]) -> Command {
+    let mut command = Command::new(TAIPAN);
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    taipan(arguments).output().expect("taipan runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What JSON says but for what a check cost.
+fn verdict(output: &Output) -> String {
+    let line = text(&output.stdout);
+    let (verdict, _) = line.split_once(",\"stats\"").unwrap_or_else(|| panic!("a finding: {output:?}"));
+    let (before, after) = verdict.split_once(",\"level\"").expect("a level");
+    assert!(before.starts_with("{\"file\""), "{before}");
+    // What an accepted history tested needs all of it.
+    match after.split_once(",\"coverage\":{") {
+        Some((head, tail)) => format!("{head}{}", tail.split_once('}').map_or("", |(_, rest)| rest)),
+        None => after.to_owned(),
+    }
+}
+
+fn generate(folder: &Path, name: &str, more: &[&str]) -> String {
+    let path = folder.join(name).display().to_string();
+    let mut arguments = vec!["generate", "-n", "3000", "--target", "sim:snapshot-isolation"];
+    arguments.extend(more);
+    arguments.push(&path);
+    assert!(run(&arguments).status.success());
+    path
+}
+
+fn hosts(folder: &Path, addresses: &[String]) -> String {
+    let path = folder.join("hosts.txt");
+    std::fs::write(&path, addresses.join("\n")).expect("written");
+    path.display().to_string()
+}
+
+fn loopback(count: usize) -> Vec<String> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    listeners.iter().map(|it| it.local_addr().expect("an address").to_string()).collect()
+}
+
+#[test]
+fn shards_and_workers_change_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, more) in [("ok.jsonl", &[][..]), ("bad.jsonl", &["--bug", "lost-update:2"])] {
+        let path = generate(folder.path(), name, more);
+        let alone = run(&["check", "--level", "SI", "--output", "json", &path]);
+        for by in ["session", "time"] {
+            let shards = folder.path().join(format!("{name}-{by}")).display().to_string();
+            let split = run(&["split", &path, &shards, "--shards", "5", "--by", by, "--to", "binary"]);
+            assert!(split.status.success(), "{split:?}");
+            let whole = run(&["check", "--level", "SI", "--output", "json", &shards]);
+            assert_eq!(verdict(&whole), verdict(&alone));
+            for workers in ["1", "3"] {
+                for file in [&path, &shards] {
+                    let many = ["check", "--level", "SI", "--output", "json", "--workers", workers, file];
+                    let many = run(&many);
+                    assert_eq!(verdict(&many), verdict(&alone), "{workers} on {file}");
+                    assert_eq!(many.status.code(), alone.status.code());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn processes_agree_and_the_first_tells() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = generate(folder.path(), "bad.jsonl", &["--bug", "lost-update:1"]);
+    let alone = run(&["check", "--level", "SI", "--output", "json", &path]);
+    let hosts = hosts(folder.path(), &loopback(3));
+    let start = |process: &str| -> Child {
+        let arguments =
+            ["check", "--level", "SI", "--output", "json", "--cluster", &hosts, "--process", process];
+        taipan(&arguments).arg(&path).spawn().expect("taipan runs")
+    };
+    let outputs: Vec<Output> = ["0", "1", "2"]
+        .map(start)
+        .into_iter()
+        .map(|child| child.wait_with_output().expect("it ends"))
+        .collect();
+    assert_eq!(verdict(&outputs[0]), verdict(&alone));
+    for output in &outputs {
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
+    assert!(text(&outputs[1].stderr).contains("violated, as process 0 tells"), "{:?}", outputs[1]);
+    assert!(outputs[2].stdout.is_empty());
+}
+
+/// Process 2 reads a pipe in which nothing comes, and is killed while the others wait for it.
+#[test]
+fn a_process_that_dies_is_named_and_ends_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = generate(folder.path(), "h.jsonl", &[]);
+    let pipe: PathBuf = folder.path().join("pipe.jsonl");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("skipped: mkfifo makes no pipe here");
+        return;
+    }
+    let addresses = loopback(3);
+    let hosts = hosts(folder.path(), &addresses);
+    let start = |process: &str, file: &str| -> Child {
+        let mut command = taipan(&["check", "--level", "SI", "--shards", "own", "--cluster", &hosts]);
+        command.args(["--process", process, file]).spawn().expect("taipan runs")
+    };
+    let pipe_name = pipe.display().to_string();
+    let others = [start("0", &path), start("1", &path)];
+    let mut doomed = start("2", &pipe_name);
+    // Opens when process 2 has begun to read: then everybody is connected.
+    let mut writer = std::fs::OpenOptions::new().write(true).open(&pipe).expect("the pipe");
+    writer.write_all(b"{\"session\":77,\"ops\":[").expect("written");
+    doomed.kill().expect("killed");
+    doomed.wait().expect("it is gone");
+    for child in others {
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains(&format!("process 2 at {} is gone", addresses[2])), "{error}");
+        assert!(output.stdout.is_empty(), "no verdict: {output:?}");
+    }
+    drop(writer);
+}
+
+/// Three hosts on one machine: network namespaces behind a bridge.
+#[test]
+fn hosts_in_namespaces_of_their_own() {
+    let ip = |arguments: &str| {
+        let done = Command::new("ip").args(arguments.split(' ')).output();
+        done.map_err(|error| error.to_string()).and_then(|done| match done.status.success() {
+            true => Ok(()),
+            false => Err(text(&done.stderr)),
+        })
+    };
+    let name = format!("tpn{}", std::process::id() % 10_000);
+    if let Err(why) = ip(&format!("link add {name}b type bridge")) {
+        println!("skipped: needs root and iproute2 with namespaces: {why}");
+        return;
+    }
+    let build = || {
+        ip(&format!("link set {name}b up"))?;
+        for host in 0..3 {
+            ip(&format!("netns add {name}{host}"))?;
+            ip(&format!("link add {name}v{host} type veth peer name eth0 netns {name}{host}"))?;
+            ip(&format!("link set {name}v{host} master {name}b up"))?;
+            ip(&format!("-n {name}{host} addr add 10.217.0.{}/24 dev eth0", host + 1))?;
+            ip(&format!("-n {name}{host} link set eth0 up"))?;
+            ip(&format!("-n {name}{host} link set lo up"))?;
+        }
+        Ok::<(), String>(())
+    };
+    let result = build().map(|()| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = generate(folder.path(), "bad.jsonl", &["--bug", "lost-update:1"]);
+        let alone = run(&["check", "--level", "SI", "--output", "json", &path]);
+        let addresses: Vec<String> = (1..4).map(|host| format!("10.217.0.{host}:7300")).collect();
+        let hosts = hosts(folder.path(), &addresses);
+        let start = |host: usize| -> Child {
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", &format!("{name}{host}"), TAIPAN, "check", "--level", "SI"]);
+            command.args(["--output", "json", "--cluster", &hosts, "--process", &host.to_string(), &path]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ip runs")
+        };
+        let outputs: Vec<Output> = [0, 1, 2]
+            .map(start)
+            .into_iter()
+            .map(|child| child.wait_with_output().expect("it ends"))
+            .collect();
+        (verdict(&outputs[0]), verdict(&alone))
+    });
+    for host in 0..3 {
+        // What was not made cannot be removed.
+        let _ = ip(&format!("netns del {name}{host}"));
+    }
+    let _ = ip(&format!("link del {name}b"));
+    match result {
+        Ok((many, alone)) => assert_eq!(many, alone),
+        Err(why) => println!("skipped: namespaces cannot be made here: {why}"),
+    }
+}
