@@ -1,5 +1,6 @@
 //! Several workers, several processes, and processes that die, as a user sees them.
 #![cfg(feature = "cluster")]
+#![expect(clippy::print_stdout, reason = "what is skipped is said aloud")]
 
 use std::io::Write;
 use std::net::TcpListener;
