@@ -25,8 +25,8 @@ pub(crate) struct How<'a> {
 /// Not by a strategy, but by the database's timestamps.
 pub(crate) const BY_TIMESTAMPS: &str = "timestamps";
 /// Shorter checks are repeated, and the best one counts.
-const REPEATED_UNDER_S: f64 = 1.0;
-const REPEATS: usize = 3;
+pub(super) const REPEATED_UNDER_S: f64 = 1.0;
+pub(super) const REPEATS: usize = 3;
 
 #[derive(Serialize, Deserialize)]
 struct Said {

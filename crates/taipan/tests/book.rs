@@ -68,7 +68,8 @@ fn words(command: &str) -> Vec<String> {
 #[test]
 fn every_command_of_the_book_is_understood() {
     let mut count = 0;
-    for path in pages(&book()) {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    for path in pages(&book()).into_iter().chain([readme]) {
         let page = std::fs::read_to_string(&path).expect("a page");
         let joined: Vec<String> = blocks(&page).iter().map(|block| block.replace("\\\n", " ")).collect();
         for line in joined.iter().flat_map(|block| block.lines()) {
@@ -172,4 +173,28 @@ fn completions_and_manual_pages_are_sound() {
         let text = std::fs::read_to_string(folder.join(page)).expect("the page was written");
         assert!(text.contains(".TH taipan") && text.contains(wanted), "{page}: {text}");
     }
+}
+
+/// The history that README shows is explained there as it is now, but for the times.
+#[test]
+fn the_readme_shows_what_the_program_says() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).expect("there is one");
+    let shown = blocks(&readme);
+    let place = shown.iter().position(|block| block.starts_with("s1: ")).expect("it shows a history");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(folder.join("skew.hist"), format!("{}\n", shown[place])).expect("a file for tests");
+    let output = Command::new(env!("CARGO_BIN_EXE_taipan"))
+        .args(["check", "skew.hist"])
+        .current_dir(folder)
+        .output()
+        .expect("the program can be started");
+    let said = String::from_utf8(output.stdout).expect("text");
+    let untimed = |text: &str| {
+        text.split_once("; read in").map(|(before, after)| {
+            let (_, rest) = after.split_once(')').unwrap_or_default();
+            format!("{before}){rest}").trim_end().to_owned()
+        })
+    };
+    assert_eq!(untimed(&said), untimed(&shown[place + 1]));
 }
