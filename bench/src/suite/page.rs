@@ -76,7 +76,7 @@ impl Told<'_> {
         Section {
             title: "Growth",
             words: "Blind writes on a serializable store: half of the operations reads, a tenth as many keys as transactions, \
-                    24 sessions. From JSON lines with clocks and timestamps.",
+                    24 sessions. From JSON lines, which tell times only where the line says so: those files are longer.",
             pictures: vec![
                 ("growth.svg", lines(&axes, &seconds)),
                 ("growth-memory.svg", lines(&memory, &of_memory)),

@@ -31,7 +31,7 @@ const COLOURS: [&str; 10] = [
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 430.0;
 /// Left, top, right and bottom of the field; names of lines are on its right.
-const FIELD: (f64, f64, f64, f64) = (78.0, 44.0, 610.0, 372.0);
+const FIELD: (f64, f64, f64, f64) = (78.0, 44.0, 585.0, 372.0);
 
 /// One axis: values onto places.
 struct Scale {
