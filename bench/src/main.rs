@@ -13,6 +13,7 @@
 //! cargo run --release -p taipan-bench -- levels [TRANSACTIONS | --adya PROGRAM]
 //! cargo run --release -p taipan-bench -- survey HISTORY…
 //! cargo run --release -p taipan-bench -- timestamps [TRANSACTIONS [offline|online|sustained|socket]]
+//! cargo run --release -p taipan-bench -- scale [TRANSACTIONS [checks|volumes]]
 //! cargo run --release -p taipan-bench -- checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its measurements")]
@@ -25,6 +26,7 @@ mod memory;
 #[path = "../../crates/taipan/src/pages.rs"]
 mod pages;
 mod peers;
+mod scale;
 mod suite;
 mod timestamps;
 mod workloads;
@@ -60,6 +62,12 @@ fn main() -> ExitCode {
         ["survey", ref paths @ ..] => levels::survey_files(paths),
         ["timestamps", transactions, part] => match transactions.parse() {
             Ok(transactions) => timestamps::run_part(transactions, part),
+            Err(_) => Err(USAGE.into()),
+        },
+        ["scale"] => scale::run(1_000_000, None),
+        ["scale", transactions] => run(transactions, |transactions| scale::run(transactions, None)),
+        ["scale", transactions, part] => match transactions.parse() {
+            Ok(transactions) => scale::run(transactions, Some(part)),
             Err(_) => Err(USAGE.into()),
         },
         ["read", ref paths @ ..] => peers::read(paths),

@@ -183,14 +183,14 @@ pub(crate) fn run_part(transactions: usize, part: &str) -> Result<(), Box<dyn Er
     }
 }
 
-fn peak_megabytes() -> u64 {
+pub(crate) fn peak_megabytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
 /// Forgets the peak, where the system lets us.
-fn reset_peak() {
+pub(crate) fn reset_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
@@ -255,7 +255,18 @@ fn offline(transactions: usize) -> Result<(), Box<dyn Error>> {
 }
 
 fn write(transactions: usize, format: Format, path: &Path) -> Result<(), Box<dyn Error>> {
-    let mut database = Database::new(1000, 15);
+    write_history(transactions, 1000, 15, format, path)
+}
+
+/// Writes what the database does to a file, in the order of commits.
+pub(crate) fn write_history(
+    transactions: usize,
+    keys: usize,
+    ops: usize,
+    format: Format,
+    path: &Path,
+) -> Result<(), Box<dyn Error>> {
+    let mut database = Database::new(keys, ops);
     let mut builder = Builder::new();
     let mut writing = Writing::create(path)?;
     let mut part = Part { last: false, ..Part::WHOLE };

@@ -1,5 +1,6 @@
 //! A check from end to end, as every worker does its part of it.
 
+use crate::components;
 use crate::exchange::{everybody, exchange};
 use crate::gather::{Census, gather};
 use crate::monitor::Monitor;
@@ -8,7 +9,7 @@ use crate::source::{Dealt, Share, deal, of_process};
 use crate::timestamps::{Report, replay};
 use checker::timestamped::shards::{self, Suspects, Whole};
 use checker::timestamped::{self, Finding};
-use checker::{Level, Options, Outcome, Rule, Verdict};
+use checker::{Level, Options, Outcome, Rule, Stats, Verdict, Witness};
 use history::History;
 use history::formats::{ReadError, ReadOptions, read_path};
 use std::path::{Path, PathBuf};
@@ -74,42 +75,57 @@ pub struct Found {
 }
 
 /// Checks a history. Every process of the cluster calls this.
-pub fn check(job: Job) -> Result<Answer, Failure> {
+pub fn check(mut job: Job) -> Result<Answer, Failure> {
+    // A shard may hold nothing; whether the whole does, the answer tells.
+    job.reading.allow_empty = true;
     let setup = job.setup.clone();
     let job = Arc::new(job);
-    setup.run(move |worker| work(worker, &job))?
+    setup.run(move |worker| {
+        let answer = work(worker, &job);
+        job.monitor.standing(worker.index()).is_done();
+        answer
+    })?
 }
 
 fn work(worker: &mut Worker, job: &Job) -> Result<Answer, Failure> {
+    job.monitor.listen(worker);
     let dealt = deal(worker, job)?;
     let mut suspects = Suspects::default();
     let mut read = None;
     let mut census = Census::default();
-    if job.by != By::Results {
-        match shards::applies(job.level, &job.options) {
+    // What timestamps do not decide, they may still accept: at a level that implies it.
+    let replayed = match timestamped::decides(job.level) {
+        true => Some(job.level),
+        false => shards::stronger(job.level).filter(|_| job.by == By::Whatever),
+    };
+    if let Some(level) = replayed.filter(|_| job.by != By::Results) {
+        match shards::applies(level, &job.options) {
             Ok(()) => {
-                let (report, counted) = settle(worker, job, &dealt)?;
+                let (report, counted) = settle(worker, job, level, &dealt)?;
                 (suspects, census) = (report.suspects, counted);
                 read = Some(report.size);
             }
             Err(why) => suspects.whole = Some(why),
         }
         if let Some(read) = read.as_ref().filter(|_| suspects.is_empty()) {
-            let found =
-                Found { outcome: None, findings: Some(Vec::new()), history: History::default(), note: None };
             return Ok(Answer {
                 verdict: ACCEPTED,
                 size: (read.transactions, read.operations, read.sessions.len()),
                 committed: read.committed,
-                found: (worker.index() == 0).then_some(found),
+                found: (worker.index() == 0).then(|| accepted(job.level, level)),
             });
         }
-        // A serial order need not be that of the commits: what breaks that one says nothing yet.
-        if job.by == By::Whatever && job.level.rule == Rule::Serializable {
-            suspects.whole = suspects.whole.or(Some(Whole::NoTimestamps));
-        }
-    } else {
+    }
+    if replayed != Some(job.level) {
         suspects.whole = Some(Whole::Level);
+    }
+    // A serial order need not be that of the commits: what breaks that one says nothing yet.
+    let is_open = job.level.rule == Rule::Serializable
+        || matches!(suspects.whole, Some(Whole::NoTimestamps | Whole::Level));
+    if job.by == By::Results || job.by == By::Whatever && is_open {
+        let components::Decided { read, found, verdict } = components::decide(worker, job, &dealt)?;
+        let size = (read.transactions, read.operations, read.sessions.len());
+        return Ok(Answer { verdict, size, committed: read.committed, found });
     }
     let gathered = gather(worker, job, &dealt, &suspects, census);
     let decided = gathered.map(|history| history.map(|history| decide(job, history, &suspects)));
@@ -122,13 +138,33 @@ fn work(worker: &mut Worker, job: &Job) -> Result<Answer, Failure> {
     Ok(Answer { verdict, size, committed, found })
 }
 
-const ACCEPTED: &str = "accepted";
+pub(crate) const ACCEPTED: &str = "accepted";
+
+/// What is known when every worker accepted.
+fn accepted(asked: Level, replayed: Level) -> Found {
+    let found = Found { outcome: None, findings: Some(Vec::new()), history: History::default(), note: None };
+    if asked == replayed {
+        return found;
+    }
+    let verdict = Verdict::Accepted(Witness::default());
+    Found {
+        outcome: Some(Outcome { verdict, stats: Stats::default() }),
+        findings: None,
+        note: Some(format!("by the database's timestamps {replayed} holds, which implies {asked}")),
+        ..found
+    }
+}
 
 /// Replays in shards; what all workers found out together.
-fn settle(worker: &mut Worker, job: &Job, dealt: &[Dealt]) -> Result<(Report, Census), Failure> {
+fn settle(
+    worker: &mut Worker,
+    job: &Job,
+    level: Level,
+    dealt: &[Dealt],
+) -> Result<(Report, Census), Failure> {
     let mut patient = false;
     loop {
-        let (report, census) = replay(worker, job, dealt, patient);
+        let (report, census) = replay(worker, job, level, dealt, patient);
         let mut all = Report::default();
         for (number, report) in everybody(worker, report).into_iter().enumerate() {
             if let Some(error) = report.error {
@@ -146,27 +182,19 @@ fn settle(worker: &mut Worker, job: &Job, dealt: &[Dealt]) -> Result<(Report, Ce
     }
 }
 
-/// Decides from what was gathered, as a single process does.
+/// Decides by timestamps what was gathered.
 fn decide(job: &Job, history: History, suspects: &Suspects) -> Found {
-    let Job { level, options, by, .. } = job;
-    let by_timestamps = match by {
-        By::Results => false,
-        By::Timestamps => true,
-        By::Whatever => level.own.is_none() && timestamped::applies(&history, *level),
-    };
     let note = suspects
         .whole
         .as_ref()
         .map(|why| format!("decided on one machine, which holds the whole history: {}", why.why()));
-    if by_timestamps {
-        let (outcome, findings) = shards::conclude(&history, *level, options, suspects);
-        let is_serial = level.rule == Rule::Serializable;
-        if !(*by == By::Whatever && is_serial && !matches!(outcome.verdict, Verdict::Accepted(_))) {
-            return Found { outcome: Some(outcome), findings: Some(findings), history, note };
-        }
+    let is_timed = suspects.whole.is_none() || timestamped::applies(&history, job.level);
+    if job.by == By::Whatever && !is_timed {
+        let outcome = checker::check(&history, job.level, &job.options);
+        return Found { outcome: Some(outcome), findings: None, history, note };
     }
-    let outcome = checker::check(&history, *level, options);
-    Found { outcome: Some(outcome), findings: None, history, note }
+    let (outcome, findings) = shards::conclude(&history, job.level, &job.options, suspects);
+    Found { outcome: Some(outcome), findings: Some(findings), history, note }
 }
 
 type Size = (u64, u64, usize, u64);

@@ -29,7 +29,9 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    history::formats::shards_of(path).map_err(|error| Failure::Input(error.to_string()))
+    let shards = history::formats::shards_of(path).map_err(|error| Failure::Input(error.to_string()))?;
+    // A directory may be a history of one of the formats that are.
+    Ok(if shards.is_empty() { vec![path.to_owned()] } else { shards })
 }
 
 /// A stretch and its place in the history.

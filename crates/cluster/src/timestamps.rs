@@ -14,6 +14,7 @@ use crate::gather::Census;
 use crate::job::Job;
 use crate::monitor::Standing;
 use crate::source::{Dealt, PARTS_MAX};
+use checker::Level;
 use checker::timestamped::shards::{Digest, Digested, Ends, Label, Sessions, Shard, Suspects, digest};
 use history::History;
 use serde::{Deserialize, Serialize};
@@ -98,8 +99,13 @@ fn commit_of(time: u64) -> i64 {
 const NAP: Duration = Duration::from_millis(5);
 
 /// Checks by timestamps as far as that is possible in shards. With `patient` nothing is promised.
-pub(crate) fn replay(worker: &mut Worker, job: &Job, dealt: &[Dealt], patient: bool) -> (Report, Census) {
-    let level = job.level;
+pub(crate) fn replay(
+    worker: &mut Worker,
+    job: &Job,
+    level: Level,
+    dealt: &[Dealt],
+    patient: bool,
+) -> (Report, Census) {
     let shard = Rc::new(RefCell::new(Shard::new(level)));
     let sessions = Rc::new(RefCell::new(Sessions::new(level)));
     let standing = job.monitor.standing(worker.index());
@@ -133,7 +139,7 @@ pub(crate) fn replay(worker: &mut Worker, job: &Job, dealt: &[Dealt], patient: b
             .probe_with(&probe);
     });
     let mut reader = Reader {
-        job,
+        level,
         patient,
         report: Report::default(),
         census: Census::default(),
@@ -167,8 +173,8 @@ pub(crate) fn replay(worker: &mut Worker, job: &Job, dealt: &[Dealt], patient: b
     (report, census)
 }
 
-struct Reader<'j> {
-    job: &'j Job,
+struct Reader {
+    level: Level,
     patient: bool,
     report: Report,
     census: Census,
@@ -180,11 +186,11 @@ struct Reader<'j> {
 
 type Input = InputHandle<u64, CapacityContainerBuilder<Vec<Parcel>>>;
 
-impl Reader<'_> {
+impl Reader {
     fn send(&mut self, worker: &Worker, input: &mut Input, part: &History, order: u64, standing: &Standing) {
         let shards = worker.peers();
         let Digested { digests, ends, suspects, commits, committed } =
-            digest(part, order, shards, self.job.level);
+            digest(part, order, shards, self.level);
         self.report.size.add(part);
         self.report.size.committed += committed;
         if self.report.level.is_none() {

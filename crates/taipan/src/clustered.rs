@@ -138,7 +138,10 @@ mod several {
             progress.say(format_args!("{name}: {level} on {} workers", setup.workers * setup.processes()));
             let started = Instant::now();
             let guard = checking.limits().guard(started);
-            let monitor = Monitor::new(setup.workers, setup.workers * setup.process());
+            let mut monitor = Monitor::new(setup.workers, setup.workers * setup.process());
+            if flags.workers.monitor.is_some() {
+                monitor = monitor.listening();
+            }
             let job = Job {
                 setup: setup.clone(),
                 paths: vec![file.to_owned()],

@@ -34,7 +34,7 @@ pub use sessions::{Ends, Sessions};
 pub use shard::Shard;
 
 use super::{Axiom, Finding, decides, evidence};
-use crate::{Level, Options, Outcome, Ryow};
+use crate::{Level, Options, Outcome, Rule, Ryow, implications};
 use history::{History, Id, Operation, Status, TxnId};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -69,13 +69,35 @@ impl Whole {
 
 /// Whether shards can settle anything at this level, as far as that shows without the history.
 pub fn applies(level: Level, options: &Options) -> Result<(), Whole> {
-    if !decides(level) || level.own.is_some() {
+    if !decides(level) || level.own.is_some() || options.mixed {
         return Err(Whole::Level);
     }
     if options.ryow != Ryow::Must {
         return Err(Whole::Policy);
     }
     Ok(())
+}
+
+/// The weakest level that shards decide and that implies another one: a history that they accept there is accepted here,
+/// too.
+pub fn stronger(level: Level) -> Option<Level> {
+    if level.own.is_some() {
+        return None;
+    }
+    let mut above = vec![level];
+    let mut at = 0;
+    while let Some(&weaker) = above.get(at) {
+        for implication in implications().iter().filter(|it| it.weaker == weaker && !it.without_predicates) {
+            if !above.contains(&implication.stronger) {
+                above.push(implication.stronger);
+            }
+        }
+        at += 1;
+    }
+    let order = [Rule::SnapshotIsolation, Rule::Serializable];
+    let mut decided =
+        order.iter().flat_map(|&rule| [false, true].map(|session| Level::new(rule, session, false)));
+    decided.find(|level| above.contains(level))
 }
 
 /// What was not settled.

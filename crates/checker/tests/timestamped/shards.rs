@@ -2,7 +2,7 @@
 
 use crate::drawn::{self, Times};
 use checker::oracle::tiny::{Random, Shape};
-use checker::timestamped::shards::{Sessions, Shard, Suspects, Whole, applies, conclude, digest};
+use checker::timestamped::shards::{Sessions, Shard, Suspects, Whole, applies, conclude, digest, stronger};
 use checker::timestamped::{self, Finding};
 use checker::{Level, Options, Outcome, Rule, Verdict};
 use history::{Builder, Copier, History, Id, TxnId};
@@ -160,6 +160,8 @@ fn what_comes_after_it_was_said_not_to_is_noticed() {
     shard.settle(Some(i64::MAX - 1));
     digested.digests.into_iter().for_each(|digest| shard.receive(digest));
     assert!(shard.is_disordered());
-    let causal = Level { rule: Rule::Causal, ..level };
+    let causal = Level::new(Rule::Causal, true, false);
+    assert_eq!(stronger(causal), Some(Level::new(Rule::SnapshotIsolation, true, false)));
+    assert_eq!(stronger(Level::STRICT_SERIALIZABLE), None);
     assert_eq!(applies(causal, &Options::default()), Err(Whole::Level));
 }

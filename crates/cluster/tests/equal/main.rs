@@ -1,6 +1,8 @@
 //! Several workers and several processes against one: the same verdict, the same anomaly, the same argument, whatever the
 //! placement of the input.
 
+#![allow(clippy::print_stderr, reason = "a test says aloud what it skips and what it counted")]
+
 mod drawn;
 mod told;
 
@@ -136,12 +138,63 @@ fn results_on_workers_and_processes() {
         }
         // By whatever tells: a serial order need not be that of the commits.
         compare(&drawn, SER, By::Whatever, &path, &[2]);
+        // What timestamps accept at snapshot isolation is causal.
+        compare(&drawn, Level::new(Rule::Causal, true, false), By::Whatever, &path, &[2]);
         let expected = expected(&path, SER, By::Results);
         let shared = |setup, _| job(setup, vec![path.clone()], Share::All, SER, By::Results);
         let answers = processes(2, 1, shared);
         let first = answers.into_iter().next().expect("two").expect("an answer");
         assert_eq!(told(&first, By::Results), expected, "seed {}", drawn.seed);
     }
+}
+
+#[test]
+fn components_are_decided_where_they_lie() {
+    let mut counts = [0; 2];
+    for first in [0, 42, 63, 84, 105] {
+        let history = drawn::together(first, 6);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = sharded(&history, folder.path(), 4, SplitBy::Time, Format::Binary);
+        let drawn = History { seed: first, history };
+        for level in [SER, SI, Level::new(Rule::Causal, true, false)] {
+            let verdict = compare(&drawn, level, By::Results, &path, &[1, 2, 4]);
+            counts[usize::from(verdict == "violated")] += 1;
+        }
+        let job = job(Setup::threads(3), vec![path.clone()], Share::All, SI, By::Results);
+        let found = cluster::check(job).expect("an answer").found.expect("at process 0");
+        let note = found.note.expect("how it was decided");
+        assert!(note.starts_with("6 independent components"), "{note}");
+    }
+    assert!(counts[0] > 0 && counts[1] > 0, "{counts:?}");
+}
+
+/// Larger ones take their time.
+const TRANSACTIONS_MAX: usize = 150;
+const HISTORIES_MAX: usize = 150;
+
+#[test]
+fn the_corpus_on_workers() {
+    let named = std::env::var_os("TAIPAN_CORPUS").map(Into::into);
+    let all = match corpus::labelled(named, Path::new(env!("CARGO_TARGET_TMPDIR"))) {
+        Ok(all) => all,
+        Err(missing) => return eprintln!("SKIPPED: {missing}"),
+    };
+    let mut compared = 0;
+    let small = all.iter().filter(|it| it.transactions.is_some_and(|count| count <= TRANSACTIONS_MAX));
+    for labelled in small.take(HISTORIES_MAX) {
+        let Ok(loaded) = read_path(&labelled.path, &ReadOptions::default()) else { continue };
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = sharded(&loaded.history, folder.path(), 3, SplitBy::Session, Format::Jsonl);
+        let drawn = History { seed: compared, history: loaded.history };
+        for level in
+            [STRONG_SI, Level::new(Rule::Serializable, true, false), Level::new(Rule::Causal, true, false)]
+        {
+            compare(&drawn, level, By::Results, &path, &[2]);
+        }
+        compare(&drawn, STRONG_SI, By::Whatever, &labelled.path, &[1, 4]);
+        compared += 1;
+    }
+    eprintln!("{compared} labelled histories compared");
 }
 
 #[test]

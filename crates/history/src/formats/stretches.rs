@@ -31,7 +31,7 @@ struct Cut {
 }
 
 impl Stretch {
-    /// A whole file.
+    /// A whole file, or a directory where the format is one.
     pub fn whole(path: &Path) -> Self {
         Self { path: path.to_owned(), cut: None }
     }
@@ -43,6 +43,10 @@ impl Stretch {
         mut each: impl FnMut(History) -> bool,
     ) -> Result<(), ReadError> {
         let Some(cut) = self.cut else {
+            if self.path.is_dir() {
+                each(read_path(&self.path, options)?.history);
+                return Ok(());
+            }
             let mut goes_on = true;
             let take = |part| {
                 goes_on = each(part);
@@ -83,7 +87,8 @@ impl Stretch {
     }
 }
 
-/// The files of a folder of shards, which `taipan split` makes: `shard-0000.jsonl` and so on, in the order of their names.
+/// The files of a folder of shards, which `taipan split` makes: `shard-0000.jsonl` and so on, in the order of their names;
+/// none if it is a folder of something else.
 pub fn shards_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let failed = |source| ReadError::open(folder, source);
     let mut files = Vec::new();
@@ -94,10 +99,7 @@ pub fn shards_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
         }
     }
     files.sort();
-    match files.is_empty() {
-        true => Err(failed(io::Error::new(io::ErrorKind::NotFound, "it holds no shards (shard-*)"))),
-        false => Ok(files),
-    }
+    Ok(files)
 }
 
 /// Whether a file is called as shards are.

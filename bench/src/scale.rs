@@ -1,0 +1,136 @@
+//! Several workers: what the dataflow costs beside the plain check, what a second worker gains, and how many bytes would
+//! move between machines.
+
+use crate::timestamps::{peak_megabytes, reset_peak, write_history};
+use checker::timestamped::Streamed;
+use checker::timestamped::shards::digest;
+use checker::{Level, Options};
+use cluster::{By, Job, Monitor, Setup, Share};
+use cpu_time::ProcessTime;
+use history::formats::{Format, ReadOptions, read_parts};
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+const LEVEL: Level = Level::SNAPSHOT_ISOLATION;
+/// Keys and operations of a transaction.
+const KEYS: usize = 100_000;
+const OPS: usize = 8;
+
+pub(crate) fn run(transactions: usize, part: Option<&str>) -> Result<(), Box<dyn Error>> {
+    if part != Some("volumes") {
+        checks(transactions)?;
+    }
+    if part != Some("checks") {
+        volumes(transactions.min(1_000_000))?;
+    }
+    Ok(())
+}
+
+fn checks(transactions: usize) -> Result<(), Box<dyn Error>> {
+    println!(
+        "{transactions} transactions of {OPS} operations on {KEYS} keys, sorted by commit; snapshot isolation by timestamps; \
+         reading included"
+    );
+    println!(
+        "{:<12} {:<16} {:>8} {:>8} {:>22} {:>14} {:>10}",
+        "from", "by", "wall s", "CPU s", "of the busiest worker", "plain / that", "peak MB"
+    );
+    let folder = tempfile::tempdir()?;
+    for (name, format) in [("JSON lines", Format::Jsonl), ("binary", Format::Binary)] {
+        let path = folder.path().join("history");
+        write_history(transactions, KEYS, OPS, format, &path)?;
+        let mut plain = 0.0;
+        for workers in [0, 1, 2] {
+            reset_peak();
+            let (started, cpu) = (Instant::now(), ProcessTime::now());
+            let busiest = match workers {
+                0 => in_parts(&path).map(|()| None)?,
+                _ => Some(on_workers(&path, workers)?),
+            };
+            let (wall, cpu) = (started.elapsed().as_secs_f64(), cpu.elapsed().as_secs_f64());
+            let busiest = busiest.unwrap_or(cpu);
+            if workers == 0 {
+                plain = cpu;
+            }
+            let by = match workers {
+                0 => "the plain check".to_owned(),
+                1 => "1 worker".to_owned(),
+                workers => format!("{workers} workers"),
+            };
+            println!(
+                "{name:<12} {by:<16} {wall:>8.2} {cpu:>8.2} {busiest:>22.2} {:>14.2} {:>10}",
+                plain / busiest,
+                peak_megabytes()
+            );
+        }
+        std::fs::remove_file(&path)?;
+    }
+    Ok(())
+}
+
+fn in_parts(path: &Path) -> Result<(), Box<dyn Error>> {
+    let mut streamed = Streamed::new(LEVEL)?;
+    let mut is_clean = true;
+    read_parts(path, &ReadOptions::default(), |part| {
+        is_clean &= streamed.take(&part).is_ok();
+        is_clean
+    })?;
+    if is_clean { Ok(()) } else { Err("the history is valid, and was not accepted".into()) }
+}
+
+/// Also the CPU seconds of the busiest worker: what the wall time is where every worker has a core.
+fn on_workers(path: &Path, workers: usize) -> Result<f64, Box<dyn Error>> {
+    let monitor = Monitor::new(workers, 0);
+    let job = Job {
+        setup: Setup::threads(workers),
+        paths: vec![path.to_owned()],
+        share: Share::All,
+        level: LEVEL,
+        by: By::Timestamps,
+        options: Options::default(),
+        reading: ReadOptions::default(),
+        monitor: monitor.clone(),
+    };
+    let answer = cluster::check(job)?;
+    let is_settled = answer.found.is_some_and(|found| found.outcome.is_none());
+    if answer.verdict == "accepted" && is_settled {
+        Ok(monitor.standings().iter().map(|standing| standing.cpu_seconds()).fold(0.0, f64::max))
+    } else {
+        Err("the history is valid, and was not accepted in shards".into())
+    }
+}
+
+/// What would move between machines: every part is digested for so many shards, and nothing is sent.
+fn volumes(transactions: usize) -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("history.tph");
+    write_history(transactions, KEYS, OPS, Format::Binary, &path)?;
+    println!(
+        "\nbytes of digests, {transactions} transactions of {OPS} operations on {KEYS} keys; what goes to other machines, \
+         and the fullest shard beside the mean"
+    );
+    println!(
+        "{:<10} {:>18} {:>22} {:>24} {:>16}",
+        "machines", "bytes a txn", "of them to others", "GB for 10^9 a machine", "fullest / mean"
+    );
+    for machines in [1usize, 2, 4, 8, 16, 32] {
+        let mut by_home = vec![0u64; machines];
+        read_parts(&path, &ReadOptions::default(), |part| {
+            for digest in digest(&part, 0, machines, LEVEL).digests {
+                by_home[digest.home as usize] += digest.bytes() as u64;
+            }
+            true
+        })?;
+        let all: u64 = by_home.iter().sum();
+        let each = all as f64 / transactions as f64;
+        let others = each * (machines - 1) as f64 / machines as f64;
+        let fullest = by_home.iter().max().copied().unwrap_or(0) as f64;
+        println!(
+            "{machines:<10} {each:>18.0} {others:>22.0} {:>24.1} {:>16.2}",
+            others / machines as f64,
+            fullest * machines as f64 / all as f64
+        );
+    }
+    Ok(())
+}
