@@ -5,12 +5,13 @@ use crate::timestamps::{peak_megabytes, reset_peak, write_history};
 use checker::timestamped::Streamed;
 use checker::timestamped::shards::digest;
 use checker::{Level, Options};
-use cluster::{By, Job, Monitor, Setup, Share};
+use cluster::{By, Cluster, Job, Monitor, Setup, Share};
 use cpu_time::ProcessTime;
 use history::formats::{Format, ReadOptions, read_parts};
 use std::error::Error;
+use std::net::TcpListener;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const LEVEL: Level = Level::SNAPSHOT_ISOLATION;
 /// Keys and operations of a transaction.
@@ -41,22 +42,23 @@ fn checks(transactions: usize) -> Result<(), Box<dyn Error>> {
         let path = folder.path().join("history");
         write_history(transactions, KEYS, OPS, format, &path)?;
         let mut plain = 0.0;
-        for workers in [0, 1, 2] {
+        for (processes, workers) in [(1, 0), (1, 1), (1, 2), (2, 1)] {
             reset_peak();
             let (started, cpu) = (Instant::now(), ProcessTime::now());
             let busiest = match workers {
                 0 => in_parts(&path).map(|()| None)?,
-                _ => Some(on_workers(&path, workers)?),
+                _ => Some(on_workers(&path, processes, workers)?),
             };
             let (wall, cpu) = (started.elapsed().as_secs_f64(), cpu.elapsed().as_secs_f64());
             let busiest = busiest.unwrap_or(cpu);
             if workers == 0 {
                 plain = cpu;
             }
-            let by = match workers {
-                0 => "the plain check".to_owned(),
-                1 => "1 worker".to_owned(),
-                workers => format!("{workers} workers"),
+            let by = match (processes, workers) {
+                (_, 0) => "the plain check".to_owned(),
+                (1, 1) => "1 worker".to_owned(),
+                (1, workers) => format!("{workers} workers"),
+                (processes, _) => format!("{processes} processes"),
             };
             println!(
                 "{name:<12} {by:<16} {wall:>8.2} {cpu:>8.2} {busiest:>22.2} {:>14.2} {:>10}",
@@ -79,26 +81,51 @@ fn in_parts(path: &Path) -> Result<(), Box<dyn Error>> {
     if is_clean { Ok(()) } else { Err("the history is valid, and was not accepted".into()) }
 }
 
-/// Also the CPU seconds of the busiest worker: what the wall time is where every worker has a core.
-fn on_workers(path: &Path, workers: usize) -> Result<f64, Box<dyn Error>> {
-    let monitor = Monitor::new(workers, 0);
-    let job = Job {
-        setup: Setup::threads(workers),
-        paths: vec![path.to_owned()],
-        share: Share::All,
-        level: LEVEL,
-        by: By::Timestamps,
-        options: Options::default(),
-        reading: ReadOptions::default(),
-        monitor: monitor.clone(),
+/// Also the CPU seconds of the busiest worker: what the wall time is where every worker has a core. Processes are threads of
+/// this one that know nothing of each other but their addresses.
+fn on_workers(path: &Path, processes: usize, workers: usize) -> Result<f64, Box<dyn Error>> {
+    let ports: Vec<TcpListener> =
+        (0..processes).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+    let addresses: Vec<String> =
+        ports.iter().map(|port| Ok(port.local_addr()?.to_string())).collect::<Result<_, std::io::Error>>()?;
+    drop(ports);
+    let patience = Duration::from_secs(30);
+    let setup = |process| Setup {
+        workers,
+        cluster: (processes > 1).then(|| Cluster { addresses: addresses.clone(), process, patience }),
     };
-    let answer = cluster::check(job)?;
-    let is_settled = answer.found.is_some_and(|found| found.outcome.is_none());
-    if answer.verdict == "accepted" && is_settled {
-        Ok(monitor.standings().iter().map(|standing| standing.cpu_seconds()).fold(0.0, f64::max))
-    } else {
-        Err("the history is valid, and was not accepted in shards".into())
+    let check = |process| {
+        let monitor = Monitor::new(workers, workers * process);
+        let job = Job {
+            setup: setup(process),
+            paths: vec![path.to_owned()],
+            share: Share::All,
+            level: LEVEL,
+            by: By::Timestamps,
+            options: Options::default(),
+            reading: ReadOptions::default(),
+            monitor: monitor.clone(),
+        };
+        let busiest = |monitor: &Monitor| {
+            monitor.standings().iter().map(|standing| standing.cpu_seconds()).fold(0.0, f64::max)
+        };
+        cluster::check(job).map(|answer| (answer, busiest(&monitor)))
+    };
+    let check = &check;
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..processes).map(|process| scope.spawn(move || check(process))).collect();
+        running.into_iter().map(|it| it.join()).collect()
+    });
+    let mut busiest = 0.0f64;
+    for answer in answers {
+        let (answer, spent) = answer.map_err(|_| "a process panicked")??;
+        let is_settled = answer.found.is_none_or(|found| found.outcome.is_none());
+        if answer.verdict != "accepted" || !is_settled {
+            return Err("the history is valid, and was not accepted in shards".into());
+        }
+        busiest = busiest.max(spent);
     }
+    Ok(busiest)
 }
 
 /// What would move between machines: every part is digested for so many shards, and nothing is sent.

@@ -293,11 +293,13 @@ impl Placed {
             return None;
         }
         let share = 100.0 * self.largest;
-        let mut said = format!(
-            "{} independent components of sessions and keys on {workers} workers; the largest has {share:.0} % of the \
-             operations",
-            self.components
-        );
+        let mut said = match self.components {
+            1 => format!("sessions and keys hang together: one component on {workers} workers"),
+            many => format!(
+                "{many} independent components of sessions and keys on {workers} workers; the largest has {share:.0} % of \
+                 the operations"
+            ),
+        };
         if self.largest > 1.5 / workers as f64 {
             said += ": one worker decides it by itself, and needs the time and the memory that one process needs for it. \
                      Keys that fewer sessions share, or timestamps of the database, would let others help";
