@@ -21,7 +21,7 @@
 
 use crate::exchange::{everybody, exchange};
 use crate::gather::{Packed, copy, merge};
-use crate::job::{ACCEPTED, Found, Job};
+use crate::job::{ACCEPTED, Found, Job, limit};
 use crate::setup::Failure;
 use crate::source::{Dealt, PARTS_MAX, of_process};
 use crate::timestamps::Read;
@@ -97,7 +97,7 @@ fn of_worker(worker: &Worker, number: usize, why: &str) -> String {
 /// All parts of a worker, and what all workers read together.
 fn read_all(worker: &mut Worker, job: &Job, dealt: &[Dealt]) -> Result<(Vec<(u64, History)>, Read), Failure> {
     let standing = job.monitor.standing(worker.index());
-    let (mut parts, mut own, mut error) = (Vec::new(), Read::default(), None);
+    let (mut parts, mut own, mut error, mut over) = (Vec::new(), Read::default(), None, None);
     for dealt in dealt {
         let mut number = 0;
         let read = dealt.stretch.read(&job.reading, |part| {
@@ -105,22 +105,30 @@ fn read_all(worker: &mut Worker, job: &Job, dealt: &[Dealt]) -> Result<(Vec<(u64
             standing.read(part.len(), part.op_count());
             parts.push((dealt.order + number % PARTS_MAX, part));
             number += 1;
-            true
+            over = job.options.budget.exhausted().map(|why| why.to_string());
+            over.is_none()
         });
         if let Err(why) = read {
             error = Some(job.plain_error(&dealt.stretch.path, &why));
+        }
+        if error.is_some() || over.is_some() {
             break;
         }
     }
     standing.has_read();
     let mut all = Read::default();
-    for (number, (read, error)) in everybody(worker, (own, error)).into_iter().enumerate() {
+    let mut limit_reached = None;
+    for (number, (read, error, over)) in everybody(worker, (own, error, over)).into_iter().enumerate() {
         if let Some(error) = error {
             return Err(Failure::Input(of_process(job, number / job.setup.workers, &error)));
         }
         all.extend(read);
+        limit_reached = limit_reached.or(over);
     }
-    Ok((parts, all))
+    match limit_reached {
+        Some(why) => Err(limit(&why, &all)),
+        None => Ok((parts, all)),
+    }
 }
 
 /// Who decides what.

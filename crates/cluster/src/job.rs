@@ -6,7 +6,7 @@ use crate::gather::{Census, gather};
 use crate::monitor::Monitor;
 use crate::setup::{Failure, Setup};
 use crate::source::{Dealt, Share, deal, of_process};
-use crate::timestamps::{Report, replay};
+use crate::timestamps::{Read, Report, replay};
 use checker::timestamped::shards::{self, Suspects, Whole};
 use checker::timestamped::{self, Finding};
 use checker::{Level, Options, Outcome, Rule, Stats, Verdict, Witness};
@@ -170,16 +170,25 @@ fn settle(
             if let Some(error) = report.error {
                 return Err(Failure::Input(of_process(job, number / job.setup.workers, &error)));
             }
+            all.limit = all.limit.or(report.limit);
             all.suspects.extend(report.suspects);
             all.size.extend(report.size);
             all.is_disordered |= report.is_disordered;
             all.level = all.level.or(report.level);
+        }
+        if let Some(why) = all.limit {
+            return Err(limit(&why, &all.size));
         }
         if !all.is_disordered {
             return Ok((all, census));
         }
         patient = true;
     }
+}
+
+/// A limit was reached while files were read.
+pub(crate) fn limit(why: &str, read: &Read) -> Failure {
+    Failure::Limit(format!("{why} while {} transactions were read", read.transactions))
 }
 
 /// Decides by timestamps what was gathered.

@@ -45,11 +45,17 @@ pub enum Failure {
     Connection(String),
     /// A worker gave up.
     Worker(String),
+    /// A limit was reached; the sentence says which, and how far the check was.
+    Limit(String),
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Input(why) | Self::Disagreement(why) | Self::Connection(why) | Self::Worker(why)) = self;
+        let (Self::Input(why)
+        | Self::Disagreement(why)
+        | Self::Connection(why)
+        | Self::Worker(why)
+        | Self::Limit(why)) = self;
         f.write_str(why)
     }
 }

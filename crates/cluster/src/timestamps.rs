@@ -52,6 +52,8 @@ pub(crate) struct Report {
     pub(crate) is_disordered: bool,
     /// Why a file could not be read.
     pub(crate) error: Option<String>,
+    /// Why it gave up.
+    pub(crate) limit: Option<String>,
     pub(crate) size: Read,
     /// The level in the header, where there is one.
     pub(crate) level: Option<String>,
@@ -155,10 +157,13 @@ pub(crate) fn replay(
             reader.send(worker, &mut input, &part, order, &standing);
             worker.step();
             reader.wait(worker, &probe);
-            true
+            reader.report.limit = job.options.budget.exhausted().map(|why| why.to_string());
+            reader.report.limit.is_none()
         });
         if let Err(error) = result {
             reader.report.error = Some(job.plain_error(&dealt.stretch.path, &error));
+        }
+        if reader.report.error.is_some() || reader.report.limit.is_some() {
             break;
         }
     }

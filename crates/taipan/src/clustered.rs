@@ -173,7 +173,9 @@ mod several {
                     Exit::Error
                 }
                 Err(failure) => {
-                    progress.pause(|| console.error(&failure));
+                    if !matches!(failure, Failure::Limit(_)) {
+                        progress.pause(|| console.error(&failure));
+                    }
                     let reason = failure.to_string();
                     let finding = Finding::undecided(&name, level.name(), reason, Size::default(), cost);
                     sink.finding(finding, console, progress)?;

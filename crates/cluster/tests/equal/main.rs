@@ -208,6 +208,20 @@ fn who_does_not_come_is_named() {
 }
 
 #[test]
+fn a_limit_is_told_as_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("h.jsonl");
+    write_path(&histories(5..6).next().expect("one").history, Format::Jsonl, &path).expect("written");
+    for by in [By::Timestamps, By::Results] {
+        let job = job(Setup::threads(2), vec![path.clone()], Share::All, SI, by);
+        job.options.budget.run_out_of_memory();
+        let failure = cluster::check(job);
+        let Err(Failure::Limit(why)) = failure else { panic!("there is no memory: {failure:?}") };
+        assert!(why.starts_with("the memory is used up"), "{why}");
+    }
+}
+
+#[test]
 fn processes_that_disagree_and_files_that_are_none_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("h.jsonl");
