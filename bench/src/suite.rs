@@ -210,6 +210,7 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> 
         cases: &run.cases,
         printed: &run.printed,
         changes: &changes,
+        is_baseline: request.is_baseline,
     };
     told.write(&request.results)?;
     println!("written: {}", request.results.display());

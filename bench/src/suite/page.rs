@@ -15,6 +15,7 @@ pub(crate) struct Told<'a> {
     pub(crate) cases: &'a [Case],
     pub(crate) printed: &'a [(String, String)],
     pub(crate) changes: &'a Changes,
+    pub(crate) is_baseline: bool,
 }
 
 /// A chapter: words, pictures with their file names, a table.
@@ -321,7 +322,10 @@ impl Told<'_> {
                 most * 100.0,
                 self.load
             ),
-            format!("{}.", self.changes.summary().lines().next().unwrap_or_default()),
+            match self.is_baseline {
+                true => "This run is the recorded baseline.".to_owned(),
+                false => format!("{}.", self.changes.summary().lines().next().unwrap_or_default()),
+            },
         ]
     }
 
@@ -330,7 +334,7 @@ impl Told<'_> {
         for paragraph in self.preface() {
             let _ = write!(out, "{paragraph}\n\n");
         }
-        if !self.changes.changed.is_empty() {
+        if !self.changes.changed.is_empty() && !self.is_baseline {
             let changed = self.changes.summary();
             let _ = write!(out, "```text\n{changed}\n```\n\n");
         }
@@ -364,7 +368,7 @@ impl Told<'_> {
         for paragraph in self.preface() {
             let _ = write!(out, "<p>{}</p>", escape(&paragraph.replace('`', "")));
         }
-        if !self.changes.changed.is_empty() {
+        if !self.changes.changed.is_empty() && !self.is_baseline {
             let _ = write!(out, "<pre>{}</pre>", escape(&self.changes.summary()));
         }
         out.push_str("<nav>");

@@ -71,7 +71,7 @@ impl FromStr for Rival {
             command.extend(words(known.arguments));
             let levels = known.levels.to_vec();
             let (format, refusal) = (known.format, known.refusal);
-            return Ok(Self { name: name.to_owned(), format, levels, refusal, command });
+            return Ok(Self { name: with_version(name, what), format, levels, refusal, command });
         }
         let unknown = || {
             let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
@@ -188,6 +188,15 @@ impl Rival {
         let cpu_s = crate::levels::children_s() - before;
         Ok(Case { verdict, cpu_s, wall_s: clock.elapsed().as_secs_f64(), peak_mb, ..Case::default() })
     }
+}
+
+/// A program's name and the version that it says it has.
+fn with_version(name: &str, program: &str) -> String {
+    let output = Command::new(program).arg("--version").output();
+    let said = output.ok().filter(|it| it.status.success()).map(|it| it.stdout).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let version = said.split_whitespace().find(|word| word.starts_with(|it: char| it.is_ascii_digit()));
+    version.map_or(name.to_owned(), |version| format!("{name} {version}"))
 }
 
 /// The most memory that a process had so far.
