@@ -6,7 +6,7 @@ use crate::gather::{Census, gather};
 use crate::monitor::Monitor;
 use crate::setup::{Failure, Setup};
 use crate::source::{Dealt, Share, deal, of_process};
-use crate::timestamps::{Read, Report, replay};
+use crate::timestamps::{Promise, Read, Report, replay};
 use checker::timestamped::shards::{self, Suspects, Whole};
 use checker::timestamped::{self, Finding};
 use checker::{Level, Options, Outcome, Rule, Stats, Verdict, Witness};
@@ -162,9 +162,9 @@ fn settle(
     level: Level,
     dealt: &[Dealt],
 ) -> Result<(Report, Census), Failure> {
-    let mut patient = false;
+    let mut promise = Promise::All;
     loop {
-        let (report, census) = replay(worker, job, level, dealt, patient);
+        let (report, census) = replay(worker, job, level, dealt, promise);
         let mut all = Report::default();
         for (number, report) in everybody(worker, report).into_iter().enumerate() {
             if let Some(error) = report.error {
@@ -182,7 +182,7 @@ fn settle(
         if !all.is_disordered {
             return Ok((all, census));
         }
-        patient = true;
+        promise = promise.smaller();
     }
 }
 

@@ -6,9 +6,10 @@
 //! that somebody may still look at, and the digests between the frontier and the fastest reader.
 //!
 //! **Promises.** After a part, a reader promises that nothing will come that committed before the last commit of the part
-//! *before*: histories are written as transactions end, so their commits are nearly in order. If it cannot keep its
-//! promise the shards notice, and the replay is done again with no promises at all: everything waits until all is read.
-//! **Back-pressure.** A reader that is two parts ahead of the frontier waits.
+//! *before*: histories are written as transactions end, so their commits are nearly in order. A reader that cannot keep
+//! its promise stops, and the replay begins anew, with a smaller one ([`Promise`]): for shards by session, which are all of
+//! the same time, a promise for each file, which are then read in turn; at last none at all, so that everything waits
+//! until all is read. **Back-pressure.** A reader that is two parts a file ahead of the frontier waits.
 
 use crate::gather::Census;
 use crate::job::Job;
@@ -100,13 +101,34 @@ fn commit_of(time: u64) -> i64 {
 /// How long a worker sleeps when it has nothing to do but wait for others.
 const NAP: Duration = Duration::from_millis(5);
 
-/// Checks by timestamps as far as that is possible in shards. With `patient` nothing is promised.
+/// What a reader promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// Its stretches, one after the other, are about in the order of commits.
+    All,
+    /// The stretches of each file are.
+    EachFile,
+    /// Nothing.
+    Nothing,
+}
+
+impl Promise {
+    /// What to promise when this could not be kept.
+    pub(crate) fn smaller(self) -> Self {
+        match self {
+            Self::All => Self::EachFile,
+            Self::EachFile | Self::Nothing => Self::Nothing,
+        }
+    }
+}
+
+/// Checks by timestamps as far as that is possible in shards.
 pub(crate) fn replay(
     worker: &mut Worker,
     job: &Job,
     level: Level,
     dealt: &[Dealt],
-    patient: bool,
+    promise: Promise,
 ) -> (Report, Census) {
     let shard = Rc::new(RefCell::new(Shard::new(level)));
     let sessions = Rc::new(RefCell::new(Sessions::new(level)));
@@ -142,28 +164,32 @@ pub(crate) fn replay(
     });
     let mut reader = Reader {
         level,
-        patient,
+        promises: promise != Promise::Nothing,
         report: Report::default(),
         census: Census::default(),
         ahead: VecDeque::new(),
-        last: [i64::MIN; 2],
+        runs: Vec::new(),
     };
-    for dealt in dealt {
+    let order = reader.plan(dealt, promise);
+    for &(run, number) in &order {
+        let dealt = &dealt[number];
         let mut part_number = 0;
         let result = dealt.stretch.read(&job.reading, |part| {
             let order = dealt.order + (part_number % PARTS_MAX);
             part_number += 1;
             reader.census.count(dealt.order, &part);
-            reader.send(worker, &mut input, &part, order, &standing);
+            reader.send(worker, &mut input, &part, (order, run), &standing);
             worker.step();
             reader.wait(worker, &probe);
             reader.report.limit = job.options.budget.exhausted().map(|why| why.to_string());
-            reader.report.limit.is_none()
+            reader.report.limit.is_none() && !reader.report.is_disordered
         });
         if let Err(error) = result {
             reader.report.error = Some(job.plain_error(&dealt.stretch.path, &error));
         }
-        if reader.report.error.is_some() || reader.report.limit.is_some() {
+        reader.is_over(run);
+        let Report { error, limit, is_disordered, .. } = &reader.report;
+        if error.is_some() || limit.is_some() || *is_disordered {
             break;
         }
     }
@@ -172,27 +198,68 @@ pub(crate) fn replay(
     worker.step_or_park_while(Some(NAP), || !probe.done());
     let Reader { mut report, census, .. } = reader;
     let shard = shard.replace(Shard::new(level));
-    report.is_disordered = shard.is_disordered();
+    report.is_disordered |= shard.is_disordered();
     shard.finish(&mut report.suspects);
     sessions.replace(Sessions::new(level)).finish(&mut report.suspects);
     (report, census)
 }
 
+/// Stretches that are in the order of commits among themselves.
+struct Run {
+    /// How many are still to be read.
+    left: usize,
+    /// The last commits of all parts but the last one, and of all.
+    last: [i64; 2],
+}
+
 struct Reader {
     level: Level,
-    patient: bool,
+    promises: bool,
     report: Report,
     census: Census,
     /// The times of parts that were sent.
     ahead: VecDeque<u64>,
-    /// The last commits of all parts but the last one, and of all.
-    last: [i64; 2],
+    runs: Vec<Run>,
 }
 
 type Input = InputHandle<u64, CapacityContainerBuilder<Vec<Parcel>>>;
 
 impl Reader {
-    fn send(&mut self, worker: &Worker, input: &mut Input, part: &History, order: u64, standing: &Standing) {
+    /// In what order stretches are read: of each its run, and its place among those that were dealt.
+    fn plan(&mut self, dealt: &[Dealt], promise: Promise) -> Vec<(usize, usize)> {
+        let mut order: Vec<(usize, usize, usize)> = Vec::with_capacity(dealt.len());
+        let mut file = None;
+        for (number, dealt) in dealt.iter().enumerate() {
+            let is_new = file != Some(&dealt.stretch.path) && promise == Promise::EachFile;
+            if is_new || self.runs.is_empty() {
+                self.runs.push(Run { left: 0, last: [i64::MIN; 2] });
+            }
+            file = Some(&dealt.stretch.path);
+            let run = self.runs.len() - 1;
+            order.push((self.runs[run].left, run, number));
+            self.runs[run].left += 1;
+        }
+        // The first of every run, then the second, and so on.
+        order.sort_unstable();
+        order.into_iter().map(|(_, run, number)| (run, number)).collect()
+    }
+
+    /// A stretch of a run was read.
+    fn is_over(&mut self, run: usize) {
+        self.runs[run].left -= 1;
+        if self.runs[run].left == 0 {
+            self.runs[run].last = [i64::MAX; 2];
+        }
+    }
+
+    fn send(
+        &mut self,
+        worker: &Worker,
+        input: &mut Input,
+        part: &History,
+        (order, run): (u64, usize),
+        standing: &Standing,
+    ) {
         let shards = worker.peers();
         let Digested { digests, ends, suspects, commits, committed } =
             digest(part, order, shards, self.level);
@@ -212,10 +279,12 @@ impl Reader {
         for (home, ends) in (0..).zip(by_home).filter(|(_, ends)| !ends.is_empty()) {
             input.send(Parcel::Ends(home, ends));
         }
-        if let Some((_, last)) = commits {
-            self.last = [self.last[1], self.last[1].max(last.physical)];
+        if let Some((first, last)) = commits {
+            let before = &mut self.runs[run].last;
+            self.report.is_disordered |= self.promises && first.physical < before[0];
+            *before = [before[1], before[1].max(last.physical)];
         }
-        if !self.patient {
+        if self.promises {
             let promise = self.promise().max(*input.time());
             input.advance_to(promise);
             self.ahead.push_back(promise);
@@ -225,12 +294,12 @@ impl Reader {
 
     /// Nothing earlier will come.
     fn promise(&self) -> u64 {
-        time_of(self.last[0])
+        time_of(self.runs.iter().map(|run| run.last[0]).min().unwrap_or(i64::MIN))
     }
 
     /// Waits while the frontier is too far behind.
     fn wait(&mut self, worker: &mut Worker, probe: &ProbeHandle<u64>) {
-        while self.ahead.len() > 2 {
+        while self.ahead.len() > 2 * self.runs.len() {
             let Some(&time) = self.ahead.front() else { return };
             worker.step_or_park_while(Some(NAP), || probe.less_than(&time));
             self.ahead.pop_front();
