@@ -308,7 +308,7 @@ pub(crate) fn rest_of(finding: &Finding) -> Option<String> {
     let rest = finding.transactions.len() - shown_members(finding).len();
     (rest > 0).then(|| {
         format!(
-            "and {rest} more, too many to argue about one by one: --save FILE.hist keeps them, --certificate proves it"
+            "and {rest} more, too many to argue about one by one: --save FILE.hist keeps them, `taipan check --certificate` proves it"
         )
     })
 }
