@@ -17,7 +17,8 @@
 //!
 //! *Rules*, for what a kept transaction saw in a key:
 //! 1. If the transaction contradicts itself whatever it started from, it is in no explanation of the whole
-//!    ([`contradicts_itself`]); it stays as it is.
+//!    ([`contradicts_itself`]); it stays as it is. One of unknown outcome that does so, or read what was never there, and is not kept
+//!    left nothing.
 //! 2. A value that is no list, or any value of a key that is only overwritten: it stays unless a transaction that is
 //!    not kept can have left it. What a transaction overwrites itself nobody else sees, so only last writes count.
 //! 3. A list on a key that is only appended to: elements of transactions that are not kept are struck out; an element
@@ -60,7 +61,7 @@ pub(super) fn part(history: &History, keep: &[TxnId], ryow: Ryow) -> Part {
     txns.dedup();
     let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted).count();
     let passed = Passed::new(history);
-    let others = (txns.len() < effective).then(|| Others::of(history, &txns, &passed));
+    let others = (txns.len() < effective).then(|| Others::of(history, &txns, ryow, &passed));
     let mut cut = Cut { history, ryow, others, passed, builder: Builder::new() };
     for row in history.initial().iter().filter(|row| cut.matters(row.key)).copied().collect::<Vec<Row>>() {
         let (key, value) = (cut.key(row.key), cut.value(row.value));
@@ -102,7 +103,7 @@ struct KeyUse {
 }
 
 impl Others {
-    fn of(history: &History, keep: &[TxnId], passed: &Passed<'_>) -> Self {
+    fn of(history: &History, keep: &[TxnId], ryow: Ryow, passed: &Passed<'_>) -> Self {
         let mut others = Self {
             keys: Column::filled(KeyUse::default(), history.keys().len()),
             values: FxHashSet::default(),
@@ -117,9 +118,18 @@ impl Others {
                 passed.results(operation, |key, _| others.keys[key].matters = true);
             }
         }
+        let mut ever: Option<FxHashSet<(KeyId, ValueId)>> = None;
         let mut later = Later::default();
         for transaction in history.transactions().filter(|txn| txn.status() != Status::Aborted) {
             let is_kept = keep.binary_search(&transaction.id()).is_ok();
+            if !is_kept && transaction.status() == Status::Unknown {
+                let ever = ever.get_or_insert_with(|| ever_written(history));
+                if contradicts_itself(history, transaction, ryow, passed)
+                    || is_baseless(history, transaction, ever)
+                {
+                    continue; // nobody saw anything of it
+                }
+            }
             later.overwritten.clear();
             later.written.clear();
             // From the last operation to the first, to know what is overwritten later.
@@ -195,6 +205,38 @@ impl Others {
             self.values.insert((key, value));
         }
     }
+}
+
+/// Everything that was written, whoever did it; [`ValueId::UNKNOWN`] at keys where more may have been.
+fn ever_written(history: &History) -> FxHashSet<(KeyId, ValueId)> {
+    let mut ever = FxHashSet::default();
+    let mut anywhere = false;
+    for (_, operation) in history.transactions().flat_map(|it| it.ops()) {
+        match (operation, written(history, operation)) {
+            (Operation::Append { key, .. }, _) => drop(ever.insert((key, ValueId::UNKNOWN))),
+            (_, Written::Nothing) => {}
+            (_, Written::Key(key, value)) => drop(ever.insert((key, value))),
+            (_, Written::Keys(keys, value)) => ever.extend(keys.iter().map(|&key| (key, value))),
+            (_, Written::Somewhere(_)) => anywhere = true,
+        }
+    }
+    if anywhere {
+        ever.extend(history.keys().ids().map(|key| (key, ValueId::UNKNOWN)));
+    }
+    ever
+}
+
+/// Whether a transaction read what was never there: then it took no effect.
+fn is_baseless(history: &History, transaction: Transaction<'_>, ever: &FxHashSet<(KeyId, ValueId)>) -> bool {
+    transaction.ops().any(|(_, operation)| match operation {
+        Operation::Read { key, value, .. } if value.is_known() => {
+            let value = normal(history, value);
+            value != normal(history, history.initial_value(key))
+                && !ever.contains(&(key, value))
+                && !ever.contains(&(key, ValueId::UNKNOWN))
+        }
+        _ => false,
+    })
 }
 
 /// What a transaction does after the operation that is looked at.
