@@ -95,7 +95,9 @@ impl<'h> Content<'h> {
                 self.read_value(txn, key, value).map(|value| Some(Plain::Read(key, value)))
             }
             Operation::Write { key, value } if value != ValueId::ABSENT => Ok(Some(Plain::Write(key, value))),
-            Operation::Append { key, value } if self.room.appends => Ok(Some(Plain::Append(key, value))),
+            Operation::Append { key, value } if self.room.appends => {
+                self.starts_empty(txn, key).map(|()| Some(Plain::Append(key, value)))
+            }
             Operation::Write { .. } | Operation::Delete { .. } => Err(self.no("deletes", txn)),
             other => Err(self.no(&format!("operations of the kind `{}`", other.name()), txn)),
         }
@@ -104,6 +106,21 @@ impl<'h> Content<'h> {
     /// A transaction's operations as the format has them.
     pub(super) fn operations(&self, txn: Transaction<'h>) -> impl Iterator<Item = Result<Plain, WriteError>> {
         txn.ops().filter_map(move |(_, op)| self.plain(txn, op).transpose())
+    }
+
+    /// Appends build on what was there first, and lists of these formats start empty.
+    fn starts_empty(&self, txn: Transaction<'h>, key: KeyId) -> Result<(), WriteError> {
+        let initial = self.history.initial_value(key);
+        match self.history.values().get(initial) {
+            ValueRef::Null | ValueRef::List([]) => Ok(()),
+            _ => {
+                let (key, initial) = (self.history.keys().get(key), self.history.values().show(initial));
+                let what = format!(
+                    "an append to key {key}, which starts as {initial}: lists of this format start empty"
+                );
+                Err(self.no(&what, txn))
+            }
+        }
     }
 
     /// What a read gave, in the format's words.

@@ -195,7 +195,9 @@ impl Writer<'_> {
         out.push(b'[');
         let mut is_first = true;
         for (_, op) in txn.ops() {
-            let plain = match self.content.plain(txn, op)? {
+            let known = self.content.plain(txn, op)?;
+            let is_known = known.is_some();
+            let plain = match known {
                 Some(plain) => plain,
                 // A read without a result: nothing to say of a committed transaction, `nil` of any other.
                 None if txn.is_committed() => continue,
@@ -212,7 +214,12 @@ impl Writer<'_> {
             write!(out, "[{before}{name}{after}{between}")?;
             push_name(self.content.history.keys().get(key), out);
             out.extend(between.bytes());
-            let is_open = name == "r" && is_invoke;
+            let is_open = name == "r" && (is_invoke || !is_known);
+            if !is_open && value == ValueId::ABSENT && txn.status() == Status::Unknown {
+                let what = "reads of absent keys by transactions whose outcome is unknown: nothing there would say that \
+                            the result is known";
+                return Err(self.content.no(what, txn));
+            }
             if is_open || value == ValueId::ABSENT {
                 let is_empty_list = self.lists && !is_open && txn.is_committed();
                 out.extend(if is_empty_list { "[]" } else { nil }.bytes());
