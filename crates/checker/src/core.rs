@@ -192,6 +192,7 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
             };
             let mut part = shrink_problem(&problem, options, start, impossible);
             let argument = match (&asked, settle(&mut part)) {
+                _ if part.len() > ARGUED_MAX => None,
                 (Some(asked), _) => weak::argue_problem(history, &part, asked, options),
                 (None, Ok(())) => explain::argue_problem(history, &part, level, options),
                 (None, Err(contradiction)) => Some(explain::of_contradiction(history, &contradiction)),

@@ -20,6 +20,7 @@ use crate::observe::{Contradiction, INITIAL, Problem, Read, Refusal, Standing, T
 use crate::verdict::{Edge, EdgeKind, Options, Reason};
 use crate::{rows, settle};
 use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId};
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// An argument: the edges of a cycle in order, and what else they rest on.
@@ -33,8 +34,8 @@ pub(crate) struct Argument {
 const DEPTH_MAX: usize = 3;
 /// How many cases may be looked at in all.
 const CASES_MAX: usize = 64;
-/// How many conclusions may be drawn in all.
-const STEPS_MAX: usize = 20_000;
+/// How many facts may be looked at in all: about a second.
+const EFFORT_MAX: u64 = 50_000_000;
 
 /// Argues that a tiny history has no explanation at a level. `None`: the argument would be too long.
 pub(crate) fn argue(history: &History, level: Level, options: &Options) -> Option<Argument> {
@@ -53,7 +54,24 @@ pub(crate) fn argue_problem(
     level: Level,
     options: &Options,
 ) -> Option<Argument> {
-    argue_cases(history, problem, level, options, &mut 0)
+    argue_cases(history, problem, level, options, &Effort::default())
+}
+
+/// What was spent on an argument.
+#[derive(Debug, Default)]
+struct Effort {
+    cases: Cell<usize>,
+    facts: Cell<u64>,
+}
+
+impl Effort {
+    fn spend(&self, facts: usize) {
+        self.facts.set(self.facts.get() + facts as u64);
+    }
+
+    fn is_spent(&self) -> bool {
+        self.facts.get() > EFFORT_MAX
+    }
 }
 
 /// Something that may have been.
@@ -71,7 +89,7 @@ fn argue_cases(
     problem: &Problem,
     level: Level,
     options: &Options,
-    looked_at: &mut usize,
+    effort: &Effort,
 ) -> Option<Argument> {
     let cases: Vec<Case> = match problem.matches.first() {
         Some(it) => {
@@ -79,8 +97,8 @@ fn argue_cases(
             (it.first..it.end).filter(is_possible).map(Case::Alternative).collect()
         }
         None => {
-            let mut facts = Facts::known(history, problem, level, options.clock_skew);
-            if let Some(cycle) = facts.refute(DEPTH_MAX, &mut 0) {
+            let mut facts = Facts::known(history, problem, level, options.clock_skew, effort);
+            if let Some(cycle) = facts.refute(DEPTH_MAX) {
                 let support = relevant(&cycle, facts.support);
                 return Some(Argument { edges: cycle, support });
             }
@@ -90,8 +108,8 @@ fn argue_cases(
     };
     let mut argument = Argument::default();
     for case in cases {
-        *looked_at += 1;
-        if *looked_at > CASES_MAX {
+        effort.cases.set(effort.cases.get() + 1);
+        if effort.cases.get() > CASES_MAX || effort.is_spent() {
             return None;
         }
         let mut supposed = problem.clone();
@@ -101,7 +119,7 @@ fn argue_cases(
             Case::TookNoEffect(txn) => settle::suppose_standing(&mut supposed, txn, Standing::Out),
         };
         let of_case = match settled {
-            Ok(()) => argue_cases(history, &supposed, level, options, looked_at)?,
+            Ok(()) => argue_cases(history, &supposed, level, options, effort)?,
             Err(contradiction) => of_contradiction(history, &contradiction),
         };
         // The last case is the one shown; the others say why it is the last.
@@ -296,6 +314,7 @@ struct Facts<'a> {
     history: &'a History,
     problem: &'a Problem,
     nodes: Nodes,
+    effort: &'a Effort,
     facts: Vec<Fact>,
     /// For each read the version it saw, once that is settled.
     sources: Vec<Option<u32>>,
@@ -306,12 +325,19 @@ struct Facts<'a> {
 type Answer = (u32, u32);
 
 impl<'a> Facts<'a> {
-    fn known(history: &'a History, problem: &'a Problem, level: Level, skew: i64) -> Self {
+    fn known(
+        history: &'a History,
+        problem: &'a Problem,
+        level: Level,
+        skew: i64,
+        effort: &'a Effort,
+    ) -> Self {
         let sources = problem.reads.iter().map(|read| read.is_known().then_some(read.source)).collect();
         let mut facts = Self {
             history,
             problem,
             nodes: Nodes::of(level),
+            effort,
             facts: Vec::new(),
             sources,
             support: Vec::new(),
@@ -443,6 +469,7 @@ impl<'a> Facts<'a> {
             return Some(Vec::new());
         }
         let nodes = self.problem.len() * self.nodes.points as usize;
+        self.effort.spend(nodes + self.facts.len());
         let mut via: Vec<Option<usize>> = vec![None; nodes];
         let mut queue = VecDeque::from([from]);
         let mut leaving: Vec<Vec<usize>> = vec![Vec::new(); nodes];
@@ -498,19 +525,18 @@ impl<'a> Facts<'a> {
     // ---- conclusions ----
 
     /// Draws conclusions until the facts close a cycle; supposes answers where that is not enough.
-    fn refute(&mut self, depth: usize, steps: &mut usize) -> Option<Vec<Edge>> {
+    fn refute(&mut self, depth: usize) -> Option<Vec<Edge>> {
         loop {
             if let Some(cycle) = self.cycle() {
                 return Some(cycle);
             }
-            *steps += 1;
-            if *steps > STEPS_MAX {
+            if self.effort.is_spent() {
                 return None;
             }
             if self.conclude() {
                 continue;
             }
-            if depth == 0 || !self.suppose(depth, steps) {
+            if depth == 0 || !self.suppose(depth) {
                 return None;
             }
         }
@@ -521,7 +547,7 @@ impl<'a> Facts<'a> {
         let before = self.facts.len();
         for index in 0..self.problem.reads.len() {
             let read = self.problem.reads[index];
-            if !self.is_in(read.txn) {
+            if !self.is_in(read.txn) || self.effort.is_spent() {
                 continue;
             }
             match self.sources[index] {
@@ -578,6 +604,7 @@ impl<'a> Facts<'a> {
     }
 
     fn has(&self, from: u32, to: u32) -> bool {
+        self.effort.spend(self.facts.len() / 8);
         self.facts.iter().any(|fact| fact.from == from && fact.to == to)
     }
 
@@ -656,16 +683,16 @@ impl<'a> Facts<'a> {
     }
 
     /// Supposes one answer after the other to open questions until one is refuted; its opposite is a fact.
-    fn suppose(&mut self, depth: usize, steps: &mut usize) -> bool {
+    fn suppose(&mut self, depth: usize) -> bool {
         for depth in 0..depth {
             for (answer, opposite) in self.open_questions() {
                 let mut supposed = self.clone();
                 supposed.take(answer, Reason::Otherwise { because: Vec::new() });
-                if let Some(because) = supposed.refute(depth, steps) {
+                if let Some(because) = supposed.refute(depth) {
                     self.take(opposite, Reason::Otherwise { because });
                     return true;
                 }
-                if *steps > STEPS_MAX {
+                if self.effort.is_spent() {
                     return false;
                 }
             }
