@@ -210,3 +210,44 @@ fn refutes(clauses: &[Vec<Lit>], lits: &[Lit]) -> bool {
         }
     }
 }
+
+/// Whoever keeps something in the order hears of every node that changed its place in it.
+#[test]
+fn what_moved_is_told() {
+    let mut moves = 0;
+    for seed in 0..3_000 {
+        let mut random = Random(seed);
+        let problem = Problem::random(&mut random);
+        let graph = Graph::new(problem.nodes, &problem.known);
+        let position: Vec<u32> = (0..problem.nodes as u32).collect();
+        let mut solver = Solver::new(graph, &position);
+        assert_eq!(solver.nodes(), problem.nodes);
+        let places = |solver: &Solver| -> Vec<u32> {
+            (0..problem.nodes as Node).map(|node| solver.position(node)).collect()
+        };
+        let mut before = places(&solver);
+        let mut moved = Vec::new();
+        for [yes, no] in &problem.vars {
+            let var = solver.new_var(yes, no);
+            if solver.propagate() != Progress::Consistent {
+                break;
+            }
+            if solver.value(var.positive()).is_none() {
+                solver.decide(if random.below(2) == 0 { var.positive() } else { var.negative() });
+            }
+            let progress = solver.propagate();
+            moved.clear();
+            solver.take_moved(&mut moved);
+            let now = places(&solver);
+            for node in (0..problem.nodes).filter(|&node| now[node] != before[node]) {
+                assert!(moved.contains(&(node as Node)), "seed {seed}: {node} moved and nobody said so");
+                moves += 1;
+            }
+            before = now;
+            if progress != Progress::Consistent {
+                break;
+            }
+        }
+    }
+    assert!(moves > 500, "{moves} moves");
+}

@@ -9,7 +9,7 @@
 use super::convert::ConvertError;
 use super::write::{Part, WriteError, Writing};
 use super::{Format, ReadError, ReadOptions, read_parts, read_path};
-use crate::{Builder, Copier, History, Name, SessionId, Transaction};
+use crate::{Builder, Copier, History, Name, NameRef, SessionId, Transaction};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
@@ -117,7 +117,7 @@ impl Splitting {
                 Placing::Session(_) => (sessions[crate::Id::index(txn.session())], None),
                 Placing::Time(cuts) => {
                     let moment = moment(txn, self.seen);
-                    (cuts.partition_point(|&cut| cut <= moment), Some(txn.name().to_string()))
+                    (cuts.partition_point(|&cut| cut <= moment), Some(lasting_name(part, txn)))
                 }
             };
             self.seen += 1;
@@ -131,6 +131,17 @@ impl Splitting {
             out.write(false)?;
         }
         Ok(())
+    }
+}
+
+/// A name that stays when others of the session lie in other shards. A session called `"1"` is not the session 1.
+fn lasting_name(part: &History, txn: Transaction<'_>) -> String {
+    let name = txn.name().to_string();
+    match part.sessions().get(txn.session()) {
+        NameRef::Str(session) if txn.explicit_id().is_none() && session.parse::<i64>().is_ok() => {
+            format!("\"{session}\"{}", &name[session.len()..])
+        }
+        _ => name,
     }
 }
 
