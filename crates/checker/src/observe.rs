@@ -119,7 +119,7 @@ fn look(
     };
     resolve(&mut problem, &raw, &mut list_reads).map_err(Refusal::Contradiction)?;
     drop(raw_reads);
-    if !appends.is_empty() {
+    if !appends.is_empty() || !list_reads.is_empty() {
         lists::resolve(history, &mut problem, &appends, &list_reads)?;
     }
     Ok(problem)
@@ -624,7 +624,11 @@ impl<'h> Walk<'h> {
             let key = KeyId(self.touches[place].key);
             let done = match scripts::opened_by(&script, self.known.kind(key) == ListKind::Open) {
                 Some(op) => self.settle_open((txn, op, key), &script, &mut counted),
-                None => script.iter().try_for_each(|action| self.act(txn, key, action)),
+                // What is wrong with one action takes nothing away from those behind it: others may have seen them.
+                None => {
+                    let acted: Vec<_> = script.iter().map(|action| self.act(txn, key, action)).collect();
+                    acted.into_iter().collect()
+                }
             };
             result = result.and(done);
         }

@@ -148,3 +148,15 @@ fn overlaps_that_come_back() {
         assert_eq!(fault(&history, level, &Options::default()), None, "{level}");
     }
 }
+
+/// What contradicts itself before it appends has still appended, as far as others can tell.
+#[test]
+fn an_append_behind_a_contradiction() {
+    let text = "2: d(y) r(x,[2]) r(x,_) a(x,2)? | r(x,[2]) a(y,3)\n";
+    let history = notation::parse(text).expect("it is a history");
+    for level in Level::all() {
+        assert_eq!(fault(&history, level, &Options::default()), None, "{level}");
+    }
+    let verdict = check(&history, Level::SERIALIZABLE, &Options::default()).verdict;
+    assert!(matches!(verdict, Verdict::Violated(_)), "{verdict:?}");
+}
