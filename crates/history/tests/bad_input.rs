@@ -557,3 +557,19 @@ fn every_truncation_of_a_file_is_refused_or_ends_with_a_line() {
         }
     }
 }
+
+/// A small file that unpacks to a large one is refused at the limit, not when memory is used up.
+#[test]
+fn what_unpacks_to_too_much_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    // A format that must be read as a whole, and 64 MiB of blanks behind its first bytes.
+    let mut text = b"[".to_vec();
+    text.resize(64 << 20, b' ');
+    let packed = zstd::stream::encode_all(&text[..], 1).unwrap();
+    assert!(packed.len() < 100_000, "{} bytes", packed.len());
+    let path = folder.path().join("bomb.json.zst");
+    std::fs::write(&path, packed).unwrap();
+    let options = ReadOptions { decompressed_max: 1 << 20, ..forced(Format::ElleJson) };
+    let said = read_path(&path, &options).unwrap_err().to_string();
+    assert!(said.contains("more than 1048576 bytes"), "{said}");
+}

@@ -223,6 +223,47 @@ fn transactions_are_posted_and_the_rest_is_asked_for() {
     running.stop();
 }
 
+/// Requests that are none, or nearly: whatever comes, the next one that is right is answered, and nothing was taken.
+#[test]
+fn bytes_from_strangers_do_no_harm() {
+    let running = start(vec![http(None, 10_000)], None, None);
+    let address = running.address();
+    let good = b"POST /transactions HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{\"session\":1";
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |bound: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % bound as u64) as usize
+    };
+    for round in 0..250 {
+        let mut bytes = good.to_vec();
+        for _ in 0..1 + below(6) {
+            let place = below(bytes.len());
+            match below(4) {
+                0 => bytes[place] = below(256) as u8,
+                1 if bytes.len() > 1 => drop(bytes.remove(place)),
+                2 => bytes.insert(place, *b"\r\n: /%\0\xff9".get(below(9)).unwrap_or(&b' ')),
+                _ => bytes.truncate(place.max(1)),
+            }
+        }
+        if round % 50 == 0 {
+            // A head without an end.
+            bytes = vec![b'A'; 200_000];
+        }
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_millis(20))).expect("a time");
+        stream.set_write_timeout(Some(Duration::from_millis(200))).expect("a time");
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.read(&mut [0; 256]);
+    }
+    let (code, metrics) = ask(address, "GET /metrics", &[], b"");
+    assert_eq!(code, 200, "{metrics}");
+    let (ended, found) = running.stop();
+    assert_eq!((ended.status.received, found.len()), (0, 0));
+}
+
 #[test]
 fn a_token_is_needed_where_there_is_one() {
     let running = start(vec![http(Some("secret"), 1000)], None, None);

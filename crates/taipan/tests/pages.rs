@@ -171,3 +171,60 @@ fn keep_pictures(browser: &Path, folder: &Path) {
         chromium(browser, folder, &["--window-size=1200,1600", &picture, &theme, &address]);
     }
 }
+
+/// What a history holds is shown and never run, wherever it appears: sessions, keys, values, ids, levels, remarks, the
+/// file's own name.
+#[test]
+fn a_stored_script_stays_text() {
+    let Some(browser) = browser() else { return eprintln!("SKIPPED: there is no Chromium") };
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let payloads = [
+        "</script><script>window.owned=1</script>",
+        "\"><img src=x onerror=window.owned=1>",
+        "'-(window.owned=1)-'",
+        "<svg onload=window.owned=1>",
+        "--><style onload=window.owned=1></style>",
+        "\\u003cscript>window.owned=1\\u003c/script>",
+    ];
+    for (number, payload) in payloads.iter().enumerate() {
+        let json = |text: &str| serde_json::to_string(text).expect("text is JSON");
+        let p = json(payload);
+        let line = |session: u32, id: &str, ops: &str| {
+            let (session, id) = (json(&format!("{payload}{session}")), json(&format!("{payload}{id}")));
+            format!(
+                "{{\"session\":{session},\"id\":{id},\"ctx\":{{\"note\":{p}}},\"client\":{{\"begin\":1,\"end\":9}},\"ops\":[{ops}]}}\n"
+            )
+        };
+        let read = format!("{{\"op\":\"read\",\"key\":{p},\"value\":null}}");
+        let write = |value: &str| {
+            format!("{{\"op\":\"write\",\"key\":{p},\"value\":{}}}", json(&format!("{payload}{value}")))
+        };
+        let text = line(1, "a", &format!("{read},{}", write("1")))
+            + &line(2, "b", &format!("{read},{}", write("2")));
+        let history = at(&format!("h{number}.jsonl"));
+        std::fs::write(&history, text).expect("a file");
+        std::fs::write(at("remarks.jsonl"), format!("{{\"at\":3,\"text\":{p}}}\n")).expect("a file");
+        let page = at("hostile.html");
+        let checked = Command::new(env!("CARGO_BIN_EXE_taipan"))
+            .args(["check", "--report"])
+            .arg(&page)
+            .arg("--remarks")
+            .arg(at("remarks.jsonl"))
+            .arg(&history)
+            .output()
+            .expect("the program can be started");
+        assert_eq!(checked.status.code(), Some(1), "{payload}: {checked:?}");
+        let html = std::fs::read_to_string(&page).expect("the page was written");
+        let tell = "<script>window.addEventListener('load',function(){var it=document.createElement('pre');it.id='told';\
+                    it.textContent=window.owned?'run':'shown';document.body.appendChild(it)})</script></body>";
+        std::fs::write(&page, html.replace("</body>", tell)).expect("a file");
+        let address = format!("file://{}", page.display());
+        let dom = chromium(&browser, folder.path(), &["--virtual-time-budget=3000", "--dump-dom", &address]);
+        let dom = String::from_utf8_lossy(&dom);
+        assert!(
+            dom.contains("<pre id=\"told\">shown</pre>"),
+            "{payload}: it was run, or the page did not load"
+        );
+    }
+}
