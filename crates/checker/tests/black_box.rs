@@ -1,25 +1,14 @@
 //! The black-box pipeline against the exhaustive oracle, on random tiny histories of every shape, at every
 //! level it decides. `TAIPAN_LONG=1` runs twenty times as many.
 
+mod cases;
+
+use cases::{expect_no_fault, seeds, strong_levels};
 use checker::oracle::oracle;
-use checker::oracle::tiny::{Mix, Shape, shrink};
-use checker::{Level, Options, Rule, Ryow, Verdict, check};
+use checker::oracle::tiny::{Mix, Shape};
+use checker::{Level, Options, Ryow, Verdict, check};
 use history::History;
 use history::formats::notation;
-
-fn levels() -> Vec<Level> {
-    let mut levels = Vec::new();
-    for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
-        for (session, realtime) in [(false, false), (true, false), (true, true)] {
-            levels.push(Level::new(rule, session, realtime));
-        }
-    }
-    levels
-}
-
-fn seeds(normal: u64) -> std::ops::Range<u64> {
-    0..normal * if std::env::var_os("TAIPAN_LONG").is_some() { 20 } else { 1 }
-}
 
 /// What is wrong with the verdict on a history, if anything.
 fn fault(history: &History, level: Level, options: &Options) -> Option<String> {
@@ -36,16 +25,7 @@ fn fault(history: &History, level: Level, options: &Options) -> Option<String> {
 }
 
 fn compare(shape: &Shape, seeds: std::ops::Range<u64>, options: &Options) {
-    for seed in seeds {
-        let history = shape.history(seed);
-        for level in levels() {
-            if fault(&history, level, options).is_some() {
-                let small = shrink(&history, |smaller| fault(smaller, level, options).is_some());
-                let what = fault(&small, level, options);
-                panic!("seed {seed} at {level}: {what:?}\n{}", notation::to_string(&small));
-            }
-        }
-    }
+    expect_no_fault(shape, seeds, &strong_levels(), |history, level| fault(history, level, options));
 }
 
 #[test]
@@ -121,7 +101,7 @@ fn lists_beside_predicates() {
 #[test]
 fn lists_under_predicate_writes() {
     let history = notation::parse("1: scan(..)=[x:1] | a(x,1) u(* -> 1)\n").expect("it is a history");
-    for level in levels() {
+    for level in strong_levels() {
         assert_eq!(fault(&history, level, &Options::default()), None, "{level}");
     }
 }
@@ -133,7 +113,7 @@ fn unknown_outcomes_under_predicates() {
         "init: x=3\n1: w(y,1) q(value=3)=[x:3]\n0: u(value>=1 -> 2)=[x]? | q(value>=1)=[x:2 y:1] | w(x,2)\n",
     )
     .expect("it is a history");
-    for level in levels() {
+    for level in strong_levels() {
         assert_eq!(fault(&history, level, &Options::default()), None, "{level}");
     }
 }
@@ -144,7 +124,7 @@ fn overlaps_that_come_back() {
     let history =
         notation::parse("0: r(y,_) r(x,1)\n3: w(x,1)\n2: r(x,_) w(z,2) w(y,3)\n1: r(y,_) w(y,4) | r(z,_)\n")
             .expect("it is a history");
-    for level in levels() {
+    for level in strong_levels() {
         assert_eq!(fault(&history, level, &Options::default()), None, "{level}");
     }
 }

@@ -1,28 +1,17 @@
 //! Certificates against the exhaustive oracle, on random tiny histories: what is true is certified, what is certified
 //! is true, also after somebody changed the certificate. `TAIPAN_LONG=1` runs twenty times as many.
 
+mod cases;
+
+use cases::{expect_no_fault, seeds, strong_levels};
 use checker::certify::{
     Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Refusal, Ruling, Step, certify,
 };
 use checker::oracle::oracle;
-use checker::oracle::tiny::{Random, Shape, shrink};
+use checker::oracle::tiny::{Random, Shape};
 use checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check};
 use history::formats::notation;
 use history::{History, Status, TxnId};
-
-fn levels() -> Vec<Level> {
-    let mut levels = Vec::new();
-    for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
-        for (session, realtime) in [(false, false), (true, false), (true, true)] {
-            levels.push(Level::new(rule, session, realtime));
-        }
-    }
-    levels
-}
-
-fn seeds(normal: u64) -> std::ops::Range<u64> {
-    0..normal * if std::env::var_os("TAIPAN_LONG").is_some() { 20 } else { 1 }
-}
 
 fn exhaustive(history: &History, level: Level, options: &Options) -> Verdict {
     match oracle(history, level, options) {
@@ -66,16 +55,7 @@ fn expect_none(
 ) {
     let doubt =
         |history: &History, level: Level| doubt(history, level, options, &verdict(history, level, options));
-    for seed in seeds {
-        let history = shape.history(seed);
-        for level in levels() {
-            if doubt(&history, level).is_some() {
-                let small = shrink(&history, |smaller| doubt(smaller, level).is_some());
-                let what = doubt(&small, level).unwrap_or_default();
-                panic!("seed {seed} at {level}, {options:?}: {what}\n{}", notation::to_string(&small));
-            }
-        }
-    }
+    expect_no_fault(shape, seeds, &strong_levels(), doubt);
 }
 
 fn policies() -> [Options; 3] {
@@ -168,7 +148,7 @@ fn mutate_mentions(history: &History, mentions: &mut Vec<Mention<'_>>, random: &
 fn mutate(history: &History, certificate: &mut Certificate<'_>, random: &mut Random) {
     match random.below(10) {
         0 => certificate.level = *random.pick(&Level::all().collect::<Vec<_>>()),
-        1 => certificate.level = *random.pick(&levels()),
+        1 => certificate.level = *random.pick(&strong_levels()),
         2 => certificate.ryow = *random.pick(&[Ryow::Must, Ryow::May, Ryow::Never]),
         3 => certificate.clock_skew = *random.pick(&[0, 5, 40, -7, i64::MAX, i64::MIN]),
         4 => certificate.fingerprint.0 ^= 1 << random.below(128),
@@ -219,7 +199,7 @@ fn changed_certificates_are_refused_or_still_true() {
         let history = shape.history(seed);
         let mut random = Random::new(seed);
         let options = Options::default();
-        let level = *random.pick(&levels());
+        let level = *random.pick(&strong_levels());
         let verdict = exhaustive(&history, level, &options);
         let original = Certificate::new("h", &history, level, &options, &verdict);
         for _ in 0..12 {
@@ -244,7 +224,7 @@ fn damaged_text_is_malformed_refused_or_still_true() {
         let history = Shape::registers().history(seed);
         let mut random = Random::new(seed);
         let options = Options::default();
-        let level = *random.pick(&levels());
+        let level = *random.pick(&strong_levels());
         let verdict = exhaustive(&history, level, &options);
         let line = written(&Certificate::new("h", &history, level, &options, &verdict));
         for cut in 0..line.trim_end().len() {
@@ -515,7 +495,7 @@ fn expect_proofs(shape: &Shape, at_least: usize) {
     for seed in seeds(400) {
         let history = shape.history(seed);
         let mut random = Random::new(seed);
-        let level = *random.pick(&levels());
+        let level = *random.pick(&strong_levels());
         let is_violated = match check(&history, level, &Options::default()).verdict {
             Verdict::Violated(_) => true,
             Verdict::Accepted(_) => false,

@@ -1,16 +1,14 @@
 //! Every level against the exhaustive oracle, on random tiny histories of every shape that the pipeline takes.
 //! `TAIPAN_LONG=1` runs twenty times as many; `TAIPAN_SEED=N` starts at another seed.
 
+mod cases;
+
+use cases::{expect_no_fault, seeds};
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Mix, Shape, shrink};
 use checker::{Edge, Evidence, Level, Options, Ryow, Verdict, check};
 use history::History;
 use history::formats::notation;
-
-fn seeds(normal: u64) -> std::ops::Range<u64> {
-    let first = std::env::var("TAIPAN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
-    first..first + normal * if std::env::var_os("TAIPAN_LONG").is_some() { 20 } else { 1 }
-}
 
 /// What is wrong with the verdict on a history, if anything.
 fn fault(history: &History, level: Level, options: &Options) -> Option<String> {
@@ -39,16 +37,9 @@ fn is_argument(evidence: &Evidence) -> bool {
 }
 
 fn compare(shape: &Shape, seeds: std::ops::Range<u64>, options: &Options) {
-    for seed in seeds {
-        let history = shape.history(seed);
-        for level in Level::all() {
-            if fault(&history, level, options).is_some() {
-                let small = shrink(&history, |smaller| fault(smaller, level, options).is_some());
-                let what = fault(&small, level, options);
-                panic!("seed {seed} at {level}: {what:?}\n{}", notation::to_string(&small));
-            }
-        }
-    }
+    expect_no_fault(shape, seeds, &Level::all().collect::<Vec<_>>(), |history, level| {
+        fault(history, level, options)
+    });
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //! levels. Skips, aloud, where z3 is not installed.
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+mod cases;
+
+use cases::strong_levels;
 use checker::oracle::oracle;
 use checker::oracle::tiny::Shape;
 use checker::smt::{self, Unwritable};
@@ -10,16 +13,6 @@ use history::History;
 use history::formats::notation;
 use std::io::Write;
 use std::process::{Command, Stdio};
-
-fn levels() -> Vec<Level> {
-    let mut levels = Vec::new();
-    for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
-        for (session, realtime) in [(false, false), (true, false), (true, true)] {
-            levels.push(Level::new(rule, session, realtime));
-        }
-    }
-    levels
-}
 
 fn script(history: &History, level: Level, options: &Options) -> Option<String> {
     let mut text = Vec::new();
@@ -53,7 +46,7 @@ fn compare(shape: &Shape, seeds: u64, options: &Options) {
     let (mut scripts, mut expected) = (Vec::new(), Vec::new());
     for seed in 0..seeds {
         let history = shape.history(seed);
-        for level in levels() {
+        for level in strong_levels() {
             let answer = match oracle(&history, level, options) {
                 Ok(Verdict::Accepted(_)) => "sat",
                 Ok(Verdict::Violated(_)) => "unsat",

@@ -1,26 +1,15 @@
 //! Every strategy against the exhaustive oracle, on random tiny histories: one verdict, and a witness that replays.
 //! What a strategy does not cover it names. `TAIPAN_LONG=1` runs twenty times as many.
 
+mod cases;
+
+use cases::{seeds, strong_levels};
 use checker::certify::{Certificate, Ruling, certify};
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Shape, shrink};
-use checker::{Budget, Level, Options, Passes, Rule, Ryow, Strategy, Undecided, Verdict, check};
+use checker::{Budget, Level, Options, Passes, Ryow, Strategy, Undecided, Verdict, check};
 use history::History;
 use history::formats::notation;
-
-fn levels() -> Vec<Level> {
-    let mut levels = Vec::new();
-    for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
-        for (session, realtime) in [(false, false), (true, false), (true, true)] {
-            levels.push(Level::new(rule, session, realtime));
-        }
-    }
-    levels
-}
-
-fn seeds(normal: u64) -> std::ops::Range<u64> {
-    0..normal * if std::env::var_os("TAIPAN_LONG").is_some() { 20 } else { 1 }
-}
 
 /// All strategies as they are, and each without one of its passes.
 fn variants() -> Vec<(Strategy, Passes)> {
@@ -69,7 +58,7 @@ fn compare(shape: &Shape, seeds: std::ops::Range<u64>, options: &Options) -> Vec
         Strategy::ALL.into_iter().map(|strategy| (strategy, 0)).collect();
     for seed in seeds {
         let history = shape.history(seed);
-        for level in levels() {
+        for level in strong_levels() {
             let Ok(expected) = oracle(&history, level, options) else { continue };
             for &(strategy, passes) in &variants {
                 let options = Options { strategy, passes, ..options.clone() };
