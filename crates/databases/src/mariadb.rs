@@ -16,7 +16,6 @@ use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, Params, Row};
 use rustix::process::Signal;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// A MariaDB or MySQL server.
@@ -160,13 +159,7 @@ impl Database for MariaDb {
             return self.kill_connection();
         }
         let Some(server) = &self.server else { return Ok(false) };
-        let ready = || MariaDbConnection::open(&self.opts).is_ok();
-        match fault {
-            Fault::KillConnection => {}
-            Fault::KillServer => server.kill_and_start(&ready)?,
-            Fault::RestartServer => server.restart(Signal::TERM, &ready)?,
-            Fault::PauseServer => server.pause(Duration::from_millis(500)),
-        }
+        server.suffer(fault, Signal::TERM, &|| MariaDbConnection::open(&self.opts).is_ok())?;
         Ok(true)
     }
 }
@@ -179,12 +172,12 @@ impl Scripted for MariaDb {
         Ok(Box::new(MariaDbConsole { connection, id }))
     }
 
-    /// `information_schema.innodb_trx` would say the same, but is refreshed ten times a second at most and
-    /// never while it is being read.
     fn log_from(&self, place: u64) -> (String, u64) {
         self.server.as_ref().map_or((String::new(), place), |server| server.log_from(place))
     }
 
+    /// `information_schema.innodb_trx` would say the same, but is refreshed ten times a second at most and
+    /// never while it is being read.
     fn is_waiting(&self, observer: &mut dyn Console, id: i64) -> Result<bool, Failure> {
         let rows = observer.send("SHOW ENGINE INNODB STATUS")?;
         let Some(Value::Text(status)) = rows.into_iter().next().and_then(|mut row| row.pop()) else {

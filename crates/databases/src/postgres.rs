@@ -194,13 +194,7 @@ impl Database for Postgres {
             return self.kill_connection();
         }
         let Some(server) = &self.server else { return Ok(false) };
-        let ready = || PostgresConnection::open(&self.config).is_ok();
-        match fault {
-            Fault::KillConnection => {}
-            Fault::KillServer => server.kill_and_start(&ready)?,
-            Fault::RestartServer => server.restart(Signal::INT, &ready)?,
-            Fault::PauseServer => server.pause(Duration::from_millis(500)),
-        }
+        server.suffer(fault, Signal::INT, &|| PostgresConnection::open(&self.config).is_ok())?;
         Ok(true)
     }
 }

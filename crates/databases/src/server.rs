@@ -12,7 +12,7 @@
 pub(crate) mod mariadb;
 pub(crate) mod postgres;
 
-use crate::driver::Failure;
+use crate::driver::{Failure, Fault};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs;
@@ -106,21 +106,24 @@ impl Server {
         Failure::mistake(format!("{program} did not start: {why}; it said:\n{}", self.folder.log_end()))
     }
 
-    /// Kills the server with SIGKILL and starts it again.
-    pub(crate) fn kill_and_start(&self, ready: &dyn Fn() -> bool) -> Result<(), Failure> {
-        self.signal(Signal::KILL);
-        self.start_again(ready)
-    }
-
-    /// Stops the server in its own fast way and starts it again.
-    pub(crate) fn restart(&self, stop: Signal, ready: &dyn Fn() -> bool) -> Result<(), Failure> {
-        self.signal(stop);
+    /// What befalls a whole server: it is killed, or stopped in its own fast way, and starts again; or stands still.
+    pub(crate) fn suffer(&self, fault: Fault, stop: Signal, ready: &dyn Fn() -> bool) -> Result<(), Failure> {
+        match fault {
+            // One session's, not the server's.
+            Fault::KillConnection => return Ok(()),
+            Fault::PauseServer => {
+                self.pause(Duration::from_millis(500));
+                return Ok(());
+            }
+            Fault::KillServer => self.signal(Signal::KILL),
+            Fault::RestartServer => self.signal(stop),
+        }
         self.start_again(ready)
     }
 
     /// Freezes the server for a moment. Only its main process: that is the whole of a server of threads;
     /// of a server of processes it is the one that accepts connections.
-    pub(crate) fn pause(&self, pause: Duration) {
+    fn pause(&self, pause: Duration) {
         self.signal(Signal::STOP);
         thread::sleep(pause);
         self.signal(Signal::CONT);
