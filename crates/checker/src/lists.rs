@@ -248,10 +248,6 @@ impl Lists<'_> {
         } else {
             match ends[list.len()] {
                 NONE => Err(Contradiction::BrokenList { op: read.op }),
-                INITIAL => Ok(INITIAL),
-                version if self.problem.versions[version as usize].txn == read.txn => {
-                    Err(Contradiction::BrokenList { op: read.op })
-                }
                 version => Ok(version),
             }
         };
