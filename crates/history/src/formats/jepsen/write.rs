@@ -10,7 +10,7 @@
 use super::build::CLOCK_BY_PLACE;
 use crate::formats::plain::{Content, Plain, Room, Start, push_name, push_value};
 use crate::formats::{Format, WriteError};
-use crate::{History, NameRef, Status, Transaction, TxnId, ValueId};
+use crate::{History, NameRef, Status, Transaction, TxnId, ValueId, ValueRef};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write as _};
@@ -215,7 +215,9 @@ impl Writer<'_> {
             push_name(self.content.history.keys().get(key), out);
             out.extend(between.bytes());
             let is_open = name == "r" && (is_invoke || !is_known);
-            if !is_open && value == ValueId::ABSENT && txn.status() == Status::Unknown {
+            let values = self.content.history.values();
+            let is_absent = matches!(values.get(value), ValueRef::Null | ValueRef::List([]));
+            if name == "r" && !is_open && is_absent && txn.status() == Status::Unknown {
                 let what = "reads of absent keys by transactions whose outcome is unknown: nothing there would say that \
                             the result is known";
                 return Err(self.content.no(what, txn));
