@@ -9,7 +9,6 @@ use std::time::Duration;
 pub(crate) struct Campaign {
     pub(crate) name: &'static str,
     /// What is compared, for people.
-    #[allow(dead_code, reason = "said where the table of campaigns is read")]
     pub(crate) about: &'static str,
     /// Makes the case of a seed; how many things were compared, or what was wrong.
     pub(crate) case: fn(u64) -> Result<u64, Wrong>,

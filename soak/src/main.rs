@@ -102,8 +102,8 @@ fn main() -> ExitCode {
     let flags = Flags::parse();
     let known = |name: &String| CAMPAIGNS.iter().any(|it| it.name == *name);
     if let Some(unknown) = flags.names.iter().find(|name| !known(name)) {
-        let names = CAMPAIGNS.map(|it| it.name);
-        eprintln!("there is no campaign {unknown:?}; there are {}", names.join(", "));
+        eprintln!("there is no campaign {unknown:?}; there are");
+        CAMPAIGNS.iter().for_each(|it| eprintln!("  {:<13} {}", it.name, it.about));
         return ExitCode::from(3);
     }
     let wanted = |it: &&Campaign| flags.names.is_empty() || flags.names.iter().any(|name| name == it.name);

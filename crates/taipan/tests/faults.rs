@@ -36,7 +36,7 @@ fn random(below: u64) -> u64 {
     RandomState::new().hash_one(below) % below
 }
 
-/// A history with one stale read, and what checking it says.
+/// Writes a history with a lost update.
 fn violated(folder: &Path) {
     fs::write(folder.join("h.hist"), "a: w(x,1) | r(x,_)\nb: r(x,1) w(x,2)\nc: r(x,1) w(x,3)\n").unwrap();
 }
