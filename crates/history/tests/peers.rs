@@ -291,6 +291,9 @@ fn elle_refuses_what_it_has_no_word_for() {
     cannot_hold("s: a(x,1) | w(y,2)", Format::ElleEdn, "both appends and writes");
     cannot_hold("s: scan(a..b)=[]", Format::ElleJson, "`scan`");
     cannot_hold("init: x=0\ns: r(x,0) | w(x,0)", Format::ElleEdn, "a read of 0 from key x");
+    cannot_hold("init: x=1\ns: a(x,2)", Format::ElleEdn, "lists of this format start empty");
+    cannot_hold("s: r(x,_) w(y,1)?", Format::ElleEdn, "reads of absent keys");
+    cannot_hold("s: r(x,[]) a(y,1)?", Format::ElleJson, "reads of absent keys");
     cannot_hold("s: w(x,{a:1})", Format::ElleEdn, "rows");
 }
 
