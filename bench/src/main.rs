@@ -13,7 +13,7 @@
 //! cargo run --release -p taipan-bench -- levels [TRANSACTIONS | --adya PROGRAM]
 //! cargo run --release -p taipan-bench -- survey HISTORY…
 //! cargo run --release -p taipan-bench -- timestamps [TRANSACTIONS [offline|online|sustained|socket]]
-//! cargo run --release -p taipan-bench -- scale [TRANSACTIONS [checks|volumes]]
+//! cargo run --release -p taipan-bench -- scale [TRANSACTIONS [checks|results|causal|volumes]]
 //! cargo run --release -p taipan-bench -- checks [short|full] [--only NAME] [--limit SECONDS] [--strategies all|NAME,…] [--table FILE.md]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its measurements")]

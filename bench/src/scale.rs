@@ -4,34 +4,75 @@
 use crate::timestamps::{peak_megabytes, reset_peak, write_history};
 use checker::timestamped::Streamed;
 use checker::timestamped::shards::digest;
-use checker::{Level, Options};
+use checker::{Level, Options, Rule, Verdict, check};
 use cluster::{By, Cluster, Job, Monitor, Setup, Share};
 use cpu_time::ProcessTime;
-use history::formats::{Format, ReadOptions, read_parts};
+use history::formats::{Format, ReadOptions, read_parts, read_path};
 use std::error::Error;
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 const LEVEL: Level = Level::SNAPSHOT_ISOLATION;
+
+/// What is measured.
+struct Measured {
+    level: Level,
+    by: By,
+    said: &'static str,
+}
+
+const TIMESTAMPS: Measured =
+    Measured { level: LEVEL, by: By::Timestamps, said: "snapshot isolation by timestamps" };
+/// Results alone: all sessions and keys hang together.
+const RESULTS: [Measured; 3] = [
+    Measured {
+        level: Level::new(Rule::Causal, true, false),
+        by: By::Results,
+        said: "causal by results, one component",
+    },
+    Measured {
+        level: Level::new(Rule::ReadAtomic, true, false),
+        by: By::Results,
+        said: "read-atomic by results, one component",
+    },
+    Measured {
+        level: Level::new(Rule::AxiomaticReadCommitted, true, false),
+        by: By::Results,
+        said: "axiomatic-read-committed by results, one component",
+    },
+];
+
 /// Keys and operations of a transaction.
 const KEYS: usize = 100_000;
 const OPS: usize = 8;
 
+/// By results one process holds everything.
+const RESULTS_MAX: usize = 2_000_000;
+
 pub(crate) fn run(transactions: usize, part: Option<&str>) -> Result<(), Box<dyn Error>> {
-    if part != Some("volumes") {
-        checks(transactions)?;
+    if part.is_none_or(|part| part == "checks") {
+        checks(transactions, &TIMESTAMPS)?;
     }
-    if part != Some("checks") {
+    if part.is_none_or(|part| part == "results") {
+        for measured in &RESULTS {
+            println!();
+            checks(transactions.min(RESULTS_MAX), measured)?;
+        }
+    }
+    if part == Some("causal") {
+        checks(transactions, &RESULTS[0])?;
+    }
+    if part.is_none_or(|part| part == "volumes") {
         volumes(transactions.min(1_000_000))?;
     }
     Ok(())
 }
 
-fn checks(transactions: usize) -> Result<(), Box<dyn Error>> {
+fn checks(transactions: usize, measured: &Measured) -> Result<(), Box<dyn Error>> {
     println!(
-        "{transactions} transactions of {OPS} operations on {KEYS} keys, sorted by commit; snapshot isolation by timestamps; \
-         reading included"
+        "{transactions} transactions of {OPS} operations on {KEYS} keys, sorted by commit; {}; reading included",
+        measured.said
     );
     println!(
         "{:<12} {:<16} {:>8} {:>8} {:>22} {:>14} {:>10}",
@@ -46,8 +87,9 @@ fn checks(transactions: usize) -> Result<(), Box<dyn Error>> {
             reset_peak();
             let (started, cpu) = (Instant::now(), ProcessTime::now());
             let busiest = match workers {
+                0 if measured.by == By::Results => whole(&path, measured.level).map(|()| None)?,
                 0 => in_parts(&path).map(|()| None)?,
-                _ => Some(on_workers(&path, processes, workers)?),
+                _ => Some(on_workers(&path, processes, workers, measured)?),
             };
             let (wall, cpu) = (started.elapsed().as_secs_f64(), cpu.elapsed().as_secs_f64());
             let busiest = busiest.unwrap_or(cpu);
@@ -81,9 +123,25 @@ fn in_parts(path: &Path) -> Result<(), Box<dyn Error>> {
     if is_clean { Ok(()) } else { Err("the history is valid, and was not accepted".into()) }
 }
 
+fn whole(path: &Path, level: Level) -> Result<(), Box<dyn Error>> {
+    let history = read_path(path, &ReadOptions::default())?.history;
+    let options = Options { threads: 1, ..Options::default() };
+    let outcome = check(&history, level, &options);
+    if matches!(outcome.verdict, Verdict::Accepted(_)) {
+        Ok(())
+    } else {
+        Err("the history is valid, and was not accepted".into())
+    }
+}
+
 /// Also the CPU seconds of the busiest worker: what the wall time is where every worker has a core. Processes are threads of
 /// this one that know nothing of each other but their addresses.
-fn on_workers(path: &Path, processes: usize, workers: usize) -> Result<f64, Box<dyn Error>> {
+fn on_workers(
+    path: &Path,
+    processes: usize,
+    workers: usize,
+    measured: &Measured,
+) -> Result<f64, Box<dyn Error>> {
     let ports: Vec<TcpListener> =
         (0..processes).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
     let addresses: Vec<String> =
@@ -100,8 +158,8 @@ fn on_workers(path: &Path, processes: usize, workers: usize) -> Result<f64, Box<
             setup: setup(process),
             paths: vec![path.to_owned()],
             share: Share::All,
-            level: LEVEL,
-            by: By::Timestamps,
+            level: measured.level,
+            by: measured.by,
             options: Options::default(),
             reading: ReadOptions::default(),
             monitor: monitor.clone(),
@@ -119,9 +177,12 @@ fn on_workers(path: &Path, processes: usize, workers: usize) -> Result<f64, Box<
     let mut busiest = 0.0f64;
     for answer in answers {
         let (answer, spent) = answer.map_err(|_| "a process panicked")??;
-        let is_settled = answer.found.is_none_or(|found| found.outcome.is_none());
+        let is_settled = answer.found.is_none_or(|found| match measured.by {
+            By::Results => found.note.is_none_or(|note| note.starts_with("decided by")),
+            _ => found.outcome.is_none(),
+        });
         if answer.verdict != "accepted" || !is_settled {
-            return Err("the history is valid, and was not accepted in shards".into());
+            return Err("the history is valid, and was not accepted by all workers together".into());
         }
         busiest = busiest.max(spent);
     }

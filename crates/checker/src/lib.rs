@@ -45,6 +45,7 @@ mod saturate;
 mod schedule;
 mod scripts;
 mod settle;
+pub mod spread;
 mod survey;
 pub mod timestamped;
 mod verdict;

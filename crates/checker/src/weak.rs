@@ -61,6 +61,7 @@ use crate::rows;
 use crate::verdict::{Options, Stats, Witness};
 pub(crate) use argue::{argue, argue_problem};
 pub(crate) use bases::adjoin;
+pub(crate) use cycle::sort;
 pub(crate) use dirty::from_nowhere;
 use history::{History, Id, TxnId};
 pub(crate) use mixed::decide_mixed;

@@ -57,3 +57,62 @@ pub(crate) fn everybody<T: Sendable>(worker: &mut Worker, item: T) -> Vec<T> {
     let items: Vec<_> = (0..worker.peers()).map(|to| (to, own, item.clone())).collect();
     exchange(worker, items).into_iter().map(|(_, item)| item).collect()
 }
+
+/// The way into a stream.
+pub(crate) struct Sender<T: Sendable> {
+    input: InputHandle<u64, CapacityContainerBuilder<Vec<(u64, T)>>>,
+    probe: ProbeHandle<u64>,
+    sent: u64,
+}
+
+impl<T: Sendable> Sender<T> {
+    /// Sends items to workers by number.
+    pub(crate) fn send(&mut self, worker: &mut Worker, items: impl IntoIterator<Item = (usize, T)>) {
+        for (to, item) in items {
+            self.input.send((to as u64, item));
+        }
+        self.sent += 1;
+        self.input.advance_to(self.sent);
+        self.input.flush();
+        worker.step();
+    }
+
+    /// Waits until all but the last few of what anybody sent have come.
+    pub(crate) fn wait(&self, worker: &mut Worker, few: u64) {
+        let time = self.sent.saturating_sub(few);
+        worker.step_or_park_while(None, || self.probe.less_than(&time));
+    }
+}
+
+/// Sends items to workers while they are made; they are taken in as they come. Ends when everybody has everything.
+pub(crate) fn stream<T: Sendable>(
+    worker: &mut Worker,
+    make: impl FnOnce(&mut Worker, &mut Sender<T>),
+    mut take: impl FnMut(T) + 'static,
+) {
+    let mut input = InputHandle::<u64, CapacityContainerBuilder<Vec<(u64, T)>>>::new_with_builder();
+    let probe = ProbeHandle::new();
+    worker.dataflow::<u64, _, _>(|scope| {
+        input
+            .to_stream(scope)
+            .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
+                Exchange::new(|item: &(u64, T)| item.0),
+                "Take",
+                |_, _| {
+                    move |input, _| {
+                        input.for_each_time(|_, containers| {
+                            containers
+                                .flat_map(|container| container.drain(..))
+                                .for_each(|(_, item)| take(item));
+                        });
+                    }
+                },
+            )
+            .probe_with(&probe);
+    });
+    let mut sender = Sender { input, probe, sent: 0 };
+    make(worker, &mut sender);
+    sender.input.close();
+    let probe = sender.probe;
+    worker.step_or_park_while(None, || !probe.done());
+}

@@ -1,5 +1,6 @@
 //! A check from end to end, as every worker does its part of it.
 
+use crate::clocks::{self, Commons};
 use crate::components;
 use crate::exchange::{everybody, exchange};
 use crate::gather::{Census, gather};
@@ -7,6 +8,7 @@ use crate::monitor::Monitor;
 use crate::setup::{Failure, Setup};
 use crate::source::{Dealt, Share, deal, of_process};
 use crate::timestamps::{Promise, Read, Report, replay};
+use checker::spread::Plan;
 use checker::timestamped::shards::{self, Suspects, Whole};
 use checker::timestamped::{self, Finding};
 use checker::{Level, Options, Outcome, Rule, Stats, Verdict, Witness};
@@ -80,14 +82,15 @@ pub fn check(mut job: Job) -> Result<Answer, Failure> {
     job.reading.allow_empty = true;
     let setup = job.setup.clone();
     let job = Arc::new(job);
+    let commons = Commons::default();
     setup.run(move |worker| {
-        let answer = work(worker, &job);
+        let answer = work(worker, &job, &commons);
         job.monitor.standing(worker.index()).is_done();
         answer
     })?
 }
 
-fn work(worker: &mut Worker, job: &Job) -> Result<Answer, Failure> {
+fn work(worker: &mut Worker, job: &Job, commons: &Commons) -> Result<Answer, Failure> {
     job.monitor.listen(worker);
     let dealt = deal(worker, job)?;
     let mut suspects = Suspects::default();
@@ -123,7 +126,7 @@ fn work(worker: &mut Worker, job: &Job) -> Result<Answer, Failure> {
     let is_open = job.level.rule == Rule::Serializable
         || matches!(suspects.whole, Some(Whole::NoTimestamps | Whole::Level));
     if job.by == By::Results || job.by == By::Whatever && is_open {
-        let components::Decided { read, found, verdict } = components::decide(worker, job, &dealt)?;
+        let components::Decided { read, found, verdict } = by_results(worker, job, commons, &dealt)?;
         let size = (read.transactions, read.operations, read.sessions.len());
         return Ok(Answer { verdict, size, committed: read.committed, found });
     }
@@ -136,6 +139,27 @@ fn work(worker: &mut Worker, job: &Job) -> Result<Answer, Failure> {
         None => ((size.0, size.1, size.2), size.3),
     };
     Ok(Answer { verdict, size, committed, found })
+}
+
+/// All workers together, where the level and the history are such; else component by component.
+fn by_results(
+    worker: &mut Worker,
+    job: &Job,
+    commons: &Commons,
+    dealt: &[Dealt],
+) -> Result<components::Decided, Failure> {
+    let Some(plan) = Plan::of(job.level, &job.options) else {
+        return components::decide(worker, job, dealt);
+    };
+    let why = match clocks::accept(worker, job, commons, plan, dealt) {
+        Ok(decided) => return Ok(decided),
+        Err(why) => why,
+    };
+    let mut decided = components::decide(worker, job, dealt)?;
+    if let Some(note) = decided.found.as_mut().and_then(|found| found.note.as_mut()) {
+        *note = format!("not settled by all workers together: {}; {note}", why.why());
+    }
+    Ok(decided)
 }
 
 pub(crate) const ACCEPTED: &str = "accepted";

@@ -15,12 +15,15 @@
 //!   no suspects: accepted.   else their transactions ── gather at worker 0 ──> the usual check, the usual argument
 //! ```
 //!
-//! By results, independent components of sessions and keys are placed on workers and decided there.
+//! By results, read committed, read atomic and causal are accepted by all workers together (`clocks`): reads are joined with
+//! writers by key, session clocks computed by column, obligations found by key. At other levels independent components of
+//! sessions and keys are placed on workers and decided there (`components`), a single one by a single worker.
 //!
 //! Distribution only ever accepts: what it does not settle is gathered and decided by the code that decides everything
 //! else, so no verdict and no argument depends on how many worked on it, or on who read what. Messages, their order and
 //! the end of a run are Timely's ([McSherry et al., Naiad, SOSP 2013]); there is no protocol of our own.
 
+mod clocks;
 mod components;
 mod exchange;
 mod gather;

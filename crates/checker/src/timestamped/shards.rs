@@ -30,6 +30,7 @@ mod shard;
 
 pub use digest::{Digest, Digested, digest};
 pub use label::{Label, home};
+pub(crate) use label::{Literal, Numbered};
 pub use sessions::{Ends, Sessions};
 pub use shard::Shard;
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// All nodes in an order in which every edge leads forward; or the nodes of a cycle in order. Edges are listed from within
 /// and only where they lead is kept, unless there is a cycle.
-pub(super) fn sort<I: Iterator<Item = (Node, Node)>>(
+pub(crate) fn sort<I: Iterator<Item = (Node, Node)>>(
     nodes: usize,
     edges: impl Fn() -> I,
 ) -> Result<Vec<Node>, Vec<Node>> {

@@ -131,7 +131,7 @@ impl Datum {
         Self::Shared(Arc::new(Shared { hash, form }))
     }
 
-    fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         match self {
             Self::Absent => 7,
             Self::Unknown => 8,

@@ -65,7 +65,7 @@ fn mix(number: u64) -> u64 {
 
 /// A value that is no small integer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Literal {
+pub(crate) enum Literal {
     Absent,
     Int(i64),
     Bool(bool),
@@ -77,7 +77,7 @@ pub(super) enum Literal {
 }
 
 impl Literal {
-    pub(super) fn of(values: &Values, id: ValueId) -> Self {
+    pub(crate) fn of(values: &Values, id: ValueId) -> Self {
         if let Some(number) = id.as_inline() {
             return Self::Int(number);
         }
@@ -98,7 +98,7 @@ impl Literal {
         }
     }
 
-    pub(super) fn datum(&self) -> Datum {
+    pub(crate) fn datum(&self) -> Datum {
         match self {
             Self::Absent => Datum::Absent,
             Self::Int(value) => Datum::Int(*value),
@@ -116,20 +116,20 @@ impl Literal {
 
 /// The names of some ids of a part, by their place in a list that grows as they occur.
 #[derive(Debug)]
-pub(super) struct Numbered {
+pub(crate) struct Numbered {
     number: Vec<u32>,
 }
 
 impl Numbered {
     const NONE: u32 = u32::MAX;
 
-    pub(super) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         Self { number: vec![Self::NONE; count] }
     }
 
     /// The number of an id; `add` is told of those that are new.
     #[inline]
-    pub(super) fn of(&mut self, id: impl Id, next: usize, add: impl FnOnce()) -> u32 {
+    pub(crate) fn of(&mut self, id: impl Id, next: usize, add: impl FnOnce()) -> u32 {
         let number = &mut self.number[id.index()];
         if *number == Self::NONE {
             *number = next as u32;
