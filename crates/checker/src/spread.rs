@@ -45,7 +45,7 @@ pub use clocks::Columns;
 pub use digest::{Digest, Digested, Kept, digest};
 pub use graph::{Graph, Layout, Piece, Regions, Tally};
 pub use home::{Home, Replies};
-pub use lanes::{Edges, Lanes};
+pub use lanes::{Doubts, Edges, Lanes};
 
 use crate::eager::Strategy;
 use crate::weak::Sight;

@@ -5,9 +5,12 @@
 //! ```text
 //!   parts ── digests ── exchange by key ──> homes of keys: join reads with writers
 //!         <── sources ── back to the readers of parts
+//!   parts ── the largest number that directly precedes each transaction ── told to all ──> is every read clear? accepted
+//!
+//!   if some are not:
 //!   parts ── pieces of the graph ── to one worker of each process, which puts them together for all of its own
 //!   sessions are dealt to processes, and within them to workers: clocks, each worker some columns of all transactions
-//!   keys ── reads and writers ── their home, and one worker of every other process ──> obligations, for the sessions of the process
+//!   keys ── doubtful reads ── their home, and one worker of every other process ──> obligations, for the sessions of the process
 //!   edges that lead backward ── told to all ──> the stretches they span: their edges ── worker 0 ──> sorted, or a cycle
 //! ```
 //!
@@ -16,12 +19,13 @@
 //!
 //! **Why columns by process and keys by worker.** Workers of a process share memory: the graph is there once, and every worker
 //! sees the columns of the others, so its keys' obligations are all found by itself. Processes share nothing: each
-//! finds those of its own sessions, for which the reads and writers of all keys come by, a few at a time.
+//! finds those of its own sessions, for which the doubtful reads and the writers of their keys come by, a few at a time.
 //!
-//! **Cost.** Time: everything is divided by the workers, except that each process puts the graph together, and that rows of a few
-//! columns are not much faster to find than rows of all. Bytes between processes: 12 an operation and 4 a read back, and to
-//! each other process 4 a read and 12 a transaction for the graph, 8 a read and 4 a write for obligations. Memory: see
-//! [`checker::spread`]; the graph does not shrink with more processes, everything else does.
+//! **Cost.** Time: everything is divided by the workers, except that each process puts the graph together where it is needed, and
+//! that rows of a few columns are not much faster to find than rows of all. Bytes between processes: 12 an operation and
+//! 4 a read back, 4 a transaction to each other process; where there are doubts 12 a transaction and 4 a read for the graph, 8 a
+//! doubtful read and 4 a writer of its key. Memory: see [`checker::spread`]; the graph does not shrink with more processes,
+//! everything else does.
 
 use crate::components::Decided;
 use crate::exchange::{everybody, exchange, stream};
@@ -29,8 +33,8 @@ use crate::job::{ACCEPTED, Found, Job};
 use crate::source::{Dealt, PARTS_MAX};
 use crate::timestamps::Read;
 use checker::spread::{
-    Columns, Digest, Digested, Edges, Graph, Home, Kept, Lanes, Layout, Open, Piece, Plan, Regions, Replies,
-    Tally, digest,
+    Columns, Digest, Digested, Doubts, Edges, Graph, Home, Kept, Lanes, Layout, Open, Piece, Plan, Regions,
+    Replies, Tally, digest,
 };
 use checker::{Outcome, Stats, Verdict, Witness};
 use history::History;
@@ -45,6 +49,8 @@ use timely::worker::Worker;
 /// What workers of one process share.
 #[derive(Debug, Default)]
 pub(crate) struct Commons {
+    /// See [`Piece::tops`], of all transactions.
+    tops: Mutex<Option<Arc<Vec<u32>>>>,
     graph: Mutex<Option<Arc<Graph>>>,
     columns: Mutex<Vec<Option<Arc<Columns>>>>,
     /// Whether somebody found that nothing will be accepted.
@@ -163,31 +169,23 @@ pub(crate) fn accept(
     let all = everybody(worker, (open.map(Why::Open), is_forward));
     let is_forward = all.iter().all(|(_, is_forward)| *is_forward);
     first_of(all.into_iter().map(|(why, _)| why))?;
-    let decided = |note: Option<String>| Decided {
-        found: (from == 0).then(|| accepted(note)),
-        read,
-        verdict: ACCEPTED,
-    };
-    if !plan.obliges() && is_forward {
-        return Ok(decided(note(job, layout.sessions(), plan)));
+    let decided = |note| Decided { found: (from == 0).then(|| accepted(note)), read, verdict: ACCEPTED };
+    let note = note(job, layout.sessions(), plan);
+    // 3. What directly precedes is mostly enough.
+    if is_forward && (!plan.obliges() || are_clear(worker, commons, place, &pieces, &lanes)) {
+        return Ok(decided(note));
     }
-    // 3. The graph, once a process.
+    // 4. The graph, once a process.
     let graph = share_graph(worker, commons, place, pieces, layout.sessions(), plan)?;
-    lanes.iter_mut().for_each(|lanes| lanes.arrange(&graph));
-    let lanes: Vec<Arc<Lanes>> = lanes.into_iter().map(Arc::new).collect();
-    // 4. Obligations that lead backward, and if there are any, all those around them.
-    let mut search = Search { commons, place, plan, graph: &graph, lanes: &lanes };
+    lanes.iter_mut().for_each(|lanes| lanes.renumber(&graph));
+    // 5. Obligations that lead backward, and if there are any, all those around them.
+    let search = Search { commons, place, plan, graph: &graph, lanes: &lanes };
     let (backward, why) = search.run(worker, None);
-    let all = everybody(worker, (backward, why));
-    let mut backward = Vec::new();
-    let mut whys = Vec::new();
-    for (edges, why) in all {
-        backward.extend(edges);
-        whys.push(why);
-    }
+    let all = everybody(worker, (Regions::spanned(&backward), why));
+    let (regions, whys): (Vec<Regions>, Vec<Option<Why>>) = all.into_iter().unzip();
     first_of(whys)?;
-    if !backward.is_empty() {
-        let regions = Arc::new(Regions::spanned(&graph, &backward));
+    let regions = Arc::new(Regions::joined(&regions));
+    if !regions.is_empty() {
         let (edges, why) = search.run(worker, Some(regions.clone()));
         let came = exchange(worker, [(0, from as u64, (edges, why))]);
         let mut edges = Vec::new();
@@ -197,12 +195,39 @@ pub(crate) fn accept(
             whys.push(why);
         }
         let mut why = first_of(whys).err();
-        if from == 0 && why.is_none() && !graph.is_acyclic(&regions, &edges) {
+        if from == 0 && why.is_none() && !graph.is_acyclic(&regions, edges) {
             why = Some(Why::Open(Open::Cycle));
         }
         first_of(everybody(worker, why))?;
     }
-    Ok(decided(note(job, layout.sessions(), plan)))
+    Ok(decided(note))
+}
+
+/// Whether nothing leads backward, as far as that shows by what directly precedes readers.
+fn are_clear(
+    worker: &mut Worker,
+    commons: &Commons,
+    place: Place,
+    pieces: &[Piece],
+    lanes: &[Lanes],
+) -> bool {
+    let parcels = |piece: &Piece| {
+        let (base, told) = (u64::from(piece.base()), Told(Arc::new(piece.tops())));
+        (0..place.processes).map(move |process| (process * place.workers, base, told.clone()))
+    };
+    let came = exchange(worker, pieces.iter().flat_map(parcels));
+    if place.worker == 0 {
+        let count = came.iter().map(|(_, tops)| tops.0.len()).sum();
+        let mut all = Vec::with_capacity(count);
+        came.into_iter().for_each(|(_, tops)| all.extend_from_slice(&tops.0));
+        *locked(&commons.tops) = Some(Arc::new(all));
+    }
+    everybody(worker, ());
+    let tops = locked(&commons.tops).clone();
+    let is_clear = tops.is_some_and(|tops| lanes.iter().all(|lanes| lanes.are_clear(&tops)));
+    let all = everybody(worker, is_clear);
+    *locked(&commons.tops) = None;
+    all.into_iter().all(|is_clear| is_clear)
 }
 
 /// The first of what workers say, which all of them find alike.
@@ -315,9 +340,7 @@ fn share_graph(
         let told = Told(Arc::new(piece));
         (0..place.processes).map(move |process| (process * place.workers, base, told.clone()))
     };
-    let mut came = exchange(worker, pieces.into_iter().flat_map(firsts));
-    // Parts in which nobody took effect begin where the next one does.
-    came.sort_by_key(|(base, piece)| (*base, piece.0.len()));
+    let came = exchange(worker, pieces.into_iter().flat_map(firsts));
     let mut why = None;
     if place.worker == 0 {
         match Graph::new(came.iter().map(|(_, piece)| &*piece.0), sessions, plan) {
@@ -341,18 +364,24 @@ struct Search<'a> {
     place: Place,
     plan: Plan,
     graph: &'a Arc<Graph>,
-    lanes: &'a [Arc<Lanes>],
+    lanes: &'a [Lanes],
 }
 
 impl Search<'_> {
     /// Edges that lead backward, or with regions all within them.
-    fn run(&mut self, worker: &mut Worker, regions: Option<Arc<Regions>>) -> (Vec<(u32, u32)>, Option<Why>) {
-        let found = if self.plan.needs_clocks() {
-            self.by_clocks(worker, regions)
-        } else if self.plan.obliges() {
-            self.directly(regions.as_deref())
+    fn run(&self, worker: &mut Worker, regions: Option<Arc<Regions>>) -> (Vec<(u32, u32)>, Option<Why>) {
+        let doubts: Vec<Arc<Doubts>> = if self.plan.obliges() {
+            let all = self.lanes.iter().map(|lanes| lanes.doubts(self.graph, regions.as_deref()));
+            all.filter(|doubts| !doubts.is_empty()).map(Arc::new).collect()
         } else {
+            Vec::new()
+        };
+        let found = if !self.plan.needs_clocks() {
+            self.directly(&doubts, regions.as_deref())
+        } else if everybody(worker, doubts.is_empty()).into_iter().all(|is_empty| is_empty) {
             Ok(Vec::new())
+        } else {
+            self.by_clocks(worker, &doubts, regions)
         };
         match found {
             Ok(edges) => (edges, None),
@@ -360,15 +389,20 @@ impl Search<'_> {
         }
     }
 
-    fn directly(&self, regions: Option<&Regions>) -> Result<Vec<(u32, u32)>, Open> {
-        let mut edges = Edges::new(self.graph, regions);
-        for lanes in self.lanes {
-            lanes.oblige_direct(self.plan, self.graph, &mut edges)?;
+    fn directly(&self, doubts: &[Arc<Doubts>], regions: Option<&Regions>) -> Result<Vec<(u32, u32)>, Open> {
+        let mut edges = Edges::new(regions);
+        for doubts in doubts {
+            doubts.oblige_direct(self.plan, self.graph, &mut edges)?;
         }
         Ok(edges.into_found())
     }
 
-    fn by_clocks(&self, worker: &mut Worker, regions: Option<Arc<Regions>>) -> Result<Vec<(u32, u32)>, Open> {
+    fn by_clocks(
+        &self,
+        worker: &mut Worker,
+        doubts: &[Arc<Doubts>],
+        regions: Option<Arc<Regions>>,
+    ) -> Result<Vec<(u32, u32)>, Open> {
         let Place { process, processes, worker: own, workers } = self.place;
         let mut found = Ok(Vec::new());
         for pass in 0..self.passes() {
@@ -385,23 +419,24 @@ impl Search<'_> {
             everybody(worker, ());
             locked(&self.commons.columns)[own] = None;
             // 2. Keys that live here.
-            let mut edges = Edges::new(self.graph, regions.as_deref());
-            let oblige = |lanes: &Arc<Lanes>| lanes.oblige_causes(self.graph, &columns, &mut edges);
-            let here = self.lanes.iter().try_for_each(oblige);
+            let mut edges = Edges::new(regions.as_deref());
+            let oblige = |doubts: &Arc<Doubts>| doubts.oblige_causes(self.graph, &columns, &mut edges);
+            let here = doubts.iter().try_for_each(oblige);
             note_found(&mut found, here.map(|()| edges.into_found()));
             // 3. Keys that live in other processes.
             if processes > 1 {
-                let there = self.of_others(worker, columns, regions.clone());
+                let there = self.of_others(worker, doubts, columns, regions.clone());
                 note_found(&mut found, there);
             }
         }
         found
     }
 
-    /// Lanes go to one worker of every other process, and come from there.
+    /// Doubts go to one worker of every other process, and come from there.
     fn of_others(
         &self,
         worker: &mut Worker,
+        doubts: &[Arc<Doubts>],
         columns: Vec<Arc<Columns>>,
         regions: Option<Arc<Regions>>,
     ) -> Result<Vec<(u32, u32)>, Open> {
@@ -410,16 +445,16 @@ impl Search<'_> {
         stream(
             worker,
             |worker, sender| {
-                for lanes in self.lanes {
+                for doubts in doubts {
                     let others = (0..place.processes).filter(|&process| process != place.process);
-                    sender
-                        .send(worker, others.map(|process| (place.in_process(process), Told(lanes.clone()))));
-                    sender.wait(worker, LANES_UNDER_WAY);
+                    let parcels = others.map(|process| (place.in_process(process), Told(doubts.clone())));
+                    sender.send(worker, parcels);
+                    sender.wait(worker, DOUBTS_UNDER_WAY);
                 }
             },
-            move |Told(lanes): Told<Lanes>| {
-                let mut edges = Edges::new(&graph, regions.as_deref());
-                let done = lanes.oblige_causes(&graph, &columns, &mut edges);
+            move |Told(doubts): Told<Doubts>| {
+                let mut edges = Edges::new(regions.as_deref());
+                let done = doubts.oblige_causes(&graph, &columns, &mut edges);
                 note_found(&mut into.borrow_mut(), done.map(|()| edges.into_found()));
             },
         );
@@ -440,8 +475,8 @@ impl Search<'_> {
     }
 }
 
-/// How many lanes of a worker may be under way.
-const LANES_UNDER_WAY: u64 = 4;
+/// How many parcels of a worker may be under way.
+const DOUBTS_UNDER_WAY: u64 = 4;
 
 /// A fair part of a range.
 fn part_of(range: Range<u32>, number: usize, parts: usize) -> Range<u32> {

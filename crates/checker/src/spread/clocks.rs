@@ -1,7 +1,7 @@
 //! Some columns of all session clocks.
 //!
 //! **Invariant.** A row says of each chain of the columns which of its transactions precede the row's transaction, or are it:
-//! all whose numbers are smaller than the entry. **Steps.** In an order that keeps to session order and wr, the largest of
+//! all whose numbers are smaller than the entry. **Steps.** In the order of numbers, which keeps to session order and wr, the largest of
 //! what the rows of direct predecessors say; then oneself. **Cost.** Edges × columns; 4 bytes an entry.
 
 use super::NONE;
@@ -29,7 +29,7 @@ impl Columns {
             return Self { from: chains.start, width, rows };
         }
         let mut row = vec![0; width];
-        for txn in graph.in_order() {
+        for txn in (0..graph.len() as u32).filter(|&txn| graph.took_effect(txn)) {
             row.fill(0);
             let mut last = NONE;
             let mut take = |before: u32| {

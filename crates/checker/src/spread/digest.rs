@@ -130,7 +130,7 @@ impl Kept {
             if !is_unknown && of_txn.contains(&DOUBTFUL) {
                 return Err(Open::Sources);
             }
-            is_forward &= of_txn.iter().all(|&source| source >= DOUBTFUL || source < base + txn);
+            is_forward &= of_txn.iter().all(|&source| source == NONE || source < base + txn);
         }
         Ok(Piece { base, chain, previous, first_read: self.first_read, sources, of_unknown, is_forward })
     }

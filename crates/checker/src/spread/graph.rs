@@ -1,11 +1,13 @@
 //! Who saw whom: pieces of the graph, put together, and an order in which its edges lead forward.
 //!
 //! **Numbers.** Transactions are numbered in the order of the history, those that aborted left out: the parts in their order,
-//! each from where the one before it ends. Later in a session is a larger number.
+//! each from where the one before it ends. Later in a session is a larger number. In the [`Graph`] whatever precedes by
+//! session order and wr has a smaller number: where the order of the history is not such, transactions are renumbered.
 //!
 //! **Steps.** (1) everybody says how much it read ([`Tally`]), so everybody knows where each part begins ([`Layout`]); (2) whoever
 //! read a part makes a [`Piece`] of it; (3) all pieces are the [`Graph`]; (4) transactions of unknown outcome that somebody saw
-//! get chains; (5) where sources come after their readers, the stretches between them are sorted ([`Regions`]).
+//! get chains; (5) where sources come after their readers, the stretches between them are sorted ([`Regions`]), and all
+//! transactions renumbered.
 //!
 //! **Cost.** O(transactions + reads), for sorting only of the stretches that are out of order.
 
@@ -130,7 +132,7 @@ pub struct Piece {
     pub(super) sources: Vec<u32>,
     /// Transactions of unknown outcome, with their sessions.
     pub(super) of_unknown: Vec<(u32, u32)>,
-    /// Whether all sources have smaller numbers than their readers.
+    /// Whether all sources are known, and have smaller numbers than their readers.
     pub is_forward: bool,
 }
 
@@ -149,6 +151,21 @@ impl Piece {
     pub fn is_empty(&self) -> bool {
         self.chain.is_empty()
     }
+
+    /// Of each transaction the largest number that directly precedes it, and one more; 0: nothing precedes.
+    pub fn tops(&self) -> Vec<u32> {
+        tops(&self.previous, &self.first_read, &self.sources)
+    }
+}
+
+fn tops(previous: &[u32], first_read: &[u32], sources: &[u32]) -> Vec<u32> {
+    let of = |(txn, &previous): (usize, &u32)| {
+        let reads = &sources[first_read[txn] as usize..first_read[txn + 1] as usize];
+        let known = reads.iter().filter(|&&source| source != DOUBTFUL);
+        // Nothing is the largest number; one more is the smallest.
+        known.map(|source| source.wrapping_add(1)).fold(previous.wrapping_add(1), u32::max)
+    };
+    previous.iter().enumerate().map(of).collect()
 }
 
 /// All pieces.
@@ -163,14 +180,10 @@ pub struct Graph {
     of_unknown: Vec<(u32, u32)>,
     chains: u32,
     session: bool,
-    /// None if the numbers are an order.
-    order: Option<Order>,
-}
-
-#[derive(Debug)]
-struct Order {
-    txns: Vec<u32>,
-    position: Vec<u32>,
+    /// See [`Piece::tops`].
+    pub(super) tops: Vec<u32>,
+    /// Where sources came after readers: the new number of each transaction.
+    renumbered: Option<Vec<u32>>,
 }
 
 impl Graph {
@@ -193,7 +206,8 @@ impl Graph {
             of_unknown: Vec::new(),
             chains: sessions,
             session: plan.session,
-            order: None,
+            tops: Vec::new(),
+            renumbered: None,
         };
         let mut is_forward = true;
         for piece in pieces {
@@ -211,6 +225,7 @@ impl Graph {
         if !is_forward {
             graph.sort()?;
         }
+        graph.tops = tops(&graph.previous, &graph.first_read, &graph.sources);
         Ok(graph)
     }
 
@@ -247,7 +262,10 @@ impl Graph {
             self.predecessors(txn).filter(move |&before| before > txn).map(move |before| (txn, before))
         });
         let regions = Regions::of(backward.collect());
-        let mut order = Order { txns: all.clone().collect(), position: all.collect() };
+        if regions.spans.is_empty() {
+            return Ok(());
+        }
+        let mut order: Vec<u32> = all.collect();
         for &(start, end) in &regions.spans {
             let graph = &*self;
             let edges = || {
@@ -257,13 +275,48 @@ impl Graph {
                 })
             };
             let sorted = weak::sort((end - start) as usize + 1, edges).map_err(|_| Open::Cycle)?;
-            for (place, txn) in (start..).zip(sorted) {
-                order.txns[place as usize] = start + txn;
-                order.position[(start + txn) as usize] = place;
+            for (place, txn) in (start as usize..).zip(sorted) {
+                order[place] = start + txn;
             }
         }
-        self.order = Some(order);
+        self.renumber(&order);
         Ok(())
+    }
+
+    /// Gives every transaction its place in an order as its number.
+    fn renumber(&mut self, order: &[u32]) {
+        let mut number = vec![0; order.len()];
+        for (place, &txn) in (0..).zip(order) {
+            number[txn as usize] = place;
+        }
+        let new = |txn: u32| if txn >= DOUBTFUL { txn } else { number[txn as usize] };
+        self.chain = order.iter().map(|&txn| self.chain[txn as usize]).collect();
+        self.previous = order.iter().map(|&txn| new(self.previous[txn as usize])).collect();
+        let mut first_read = Vec::with_capacity(self.first_read.len());
+        let mut sources = Vec::with_capacity(self.sources.len());
+        for &txn in order {
+            first_read.push(sources.len() as u32);
+            sources.extend(self.sources_of(txn).iter().map(|&source| new(source)));
+        }
+        first_read.push(sources.len() as u32);
+        (self.first_read, self.sources) = (first_read, sources);
+        self.of_unknown.iter_mut().for_each(|(txn, _)| *txn = number[*txn as usize]);
+        self.of_unknown.sort_unstable();
+        self.renumbered = Some(number);
+    }
+
+    /// The number of a transaction, from its place in the history.
+    #[inline]
+    pub(super) fn number(&self, place: u32) -> u32 {
+        match &self.renumbered {
+            Some(numbers) if place != NONE => numbers[place as usize],
+            _ => place,
+        }
+    }
+
+    /// Whether numbers are places in the history, and everything took effect.
+    pub(super) fn is_plain(&self) -> bool {
+        self.renumbered.is_none() && self.of_unknown.is_empty()
     }
 
     /// How many transactions there are.
@@ -279,23 +332,6 @@ impl Graph {
     /// Sessions, and transactions of unknown outcome that somebody saw.
     pub fn chains(&self) -> u32 {
         self.chains
-    }
-
-    /// Who took effect, in an order in which what precedes comes first.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = u32> + '_ {
-        let txns = self.order.as_ref().map(|order| order.txns.as_slice());
-        let at = move |place: u32| txns.map_or(place, |txns| txns[place as usize]);
-        (0..self.len() as u32).map(at).filter(|&txn| self.took_effect(txn))
-    }
-
-    /// Where a transaction stands in that order.
-    #[inline]
-    pub(super) fn position(&self, txn: u32) -> u32 {
-        self.order.as_ref().map_or(txn, |order| order.position[txn as usize])
-    }
-
-    fn at(&self, position: u32) -> u32 {
-        self.order.as_ref().map_or(position, |order| order.txns[position as usize])
     }
 
     #[inline]
@@ -325,19 +361,17 @@ impl Graph {
         previous.into_iter().chain(sources).filter(move |_| counts)
     }
 
-    /// Whether orders and some more edges make no cycle within regions of positions.
-    pub fn is_acyclic(&self, regions: &Regions, more: &[(u32, u32)]) -> bool {
-        let mut more: Vec<(u32, u32)> =
-            more.iter().map(|&(first, second)| (self.position(first), self.position(second))).collect();
+    /// Whether orders and some more edges make no cycle within regions.
+    pub fn is_acyclic(&self, regions: &Regions, mut more: Vec<(u32, u32)>) -> bool {
         more.sort_unstable();
         regions.spans.iter().all(|&(start, end)| {
-            let within = move |place: &u32| (start..=end).contains(place);
+            let within = move |txn: &u32| (start..=end).contains(txn);
             let of_span = &more[more.partition_point(|edge| edge.0 < start)..];
             let of_span = &of_span[..of_span.partition_point(|edge| edge.0 <= end)];
             let edges = || {
-                let known = (start..=end).flat_map(move |place| {
-                    let before = self.predecessors(self.at(place)).map(|before| self.position(before));
-                    before.filter(within).map(move |before| (before - start, place - start))
+                let known = (start..=end).flat_map(move |txn| {
+                    let before = self.predecessors(txn).filter(within);
+                    before.map(move |before| (before - start, txn - start))
                 });
                 let more = of_span.iter().filter(move |edge| within(&edge.1));
                 known.chain(more.map(move |&(first, second)| (first - start, second - start)))
@@ -347,9 +381,9 @@ impl Graph {
     }
 }
 
-/// Stretches of an order that backward edges span: a cycle lies within one of them, because it comes back over every
+/// Stretches of numbers that backward edges span: a cycle lies within one of them, because it comes back over every
 /// place that it leaves.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Regions {
     /// First and last places, apart from each other, ascending.
     spans: Vec<(u32, u32)>,
@@ -369,14 +403,29 @@ impl Regions {
         Self { spans }
     }
 
-    /// From backward edges between transactions.
-    pub fn spanned(graph: &Graph, backward: &[(u32, u32)]) -> Self {
-        let places = |&(first, second): &(u32, u32)| (graph.position(second), graph.position(first));
-        Self::of(backward.iter().map(places).collect())
+    /// From edges that lead backward.
+    pub fn spanned(backward: &[(u32, u32)]) -> Self {
+        Self::of(backward.iter().map(|&(first, second)| (second, first)).collect())
     }
 
-    /// Whether both places are in the same one.
-    pub(super) fn hold(&self, one: u32, other: u32) -> bool {
+    /// What several hands found.
+    pub fn joined(all: &[Self]) -> Self {
+        Self::of(all.iter().flat_map(|regions| regions.spans.iter().copied()).collect())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Whether it is in one of them.
+    pub(super) fn hold(&self, txn: u32) -> bool {
+        let place = self.spans.partition_point(|span| span.1 < txn);
+        self.spans.get(place).is_some_and(|span| span.0 <= txn)
+    }
+
+    /// Whether both are in the same one.
+    pub(super) fn hold_both(&self, one: u32, other: u32) -> bool {
         let place = self.spans.partition_point(|span| span.1 < one);
         self.spans.get(place).is_some_and(|&(start, end)| start <= one.min(other) && one.max(other) <= end)
     }

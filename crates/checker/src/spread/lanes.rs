@@ -1,19 +1,26 @@
 //! The reads and the writers of some keys, and what they oblige to.
 //!
-//! **Steps.** Where a key is joined, its reads and writers are kept in the order of the history; when the graph is known, writers
-//! are put in groups, one a chain, and who did not take effect is left out. Then for each read, and each level:
+//! **Doubts.** Numbers are an order that session order and wr keep to; obligations that lead forward in it, too, make no cycle
+//! with them. A read of x by T from W obliges to something backward only if a writer of x after W precedes T, and whatever
+//! precedes T has a number no larger than the largest that directly precedes it: if no writer of x lies between, the
+//! read is clear, and nothing has to be known of the reader but that one number. So is nearly every read of a history that is
+//! written down in the order of commits, and whose database is stronger than the level. The others are [`Doubts`].
+//!
+//! **Steps.** For each doubtful read, and each level:
 //! * axiomatic read committed, read atomic: sources of the reader (for the first one: of earlier reads) that write the key, too;
 //! * read atomic: the last writer of the key earlier in the reader's session;
-//! * causal: of each group the last writer that the reader's clock has seen, unless the source's clock has seen it.
+//! * causal: of each group, the writers of the key in one chain, the last that the reader's clock has seen, unless the source's
+//!   clock has seen it.
 //!
-//! **Cost.** Reads × sources, a look into a bitmap each; for causal reads × groups: mostly two comparisons, because clocks of
-//! readers ascend and the last writer that was seen is looked for from where it was the time before.
+//! **Cost.** O(reads) and a look among writers, mostly near the one before; for doubtful reads × sources a look into a bitmap,
+//! or × groups two comparisons and a look among their writers.
 
 use super::clocks::Columns;
 use super::graph::{Graph, Regions};
 use super::{NONE, Open, Plan};
 use crate::weak::Sight;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A read: by whom, and whose version.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -22,22 +29,32 @@ pub(super) struct Seen {
     pub(super) source: u32,
 }
 
-/// Some keys.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// Some keys, as the history has them.
+#[derive(Debug, Default)]
 pub struct Lanes {
-    keys: Vec<Lane>,
+    keys: Vec<Ends>,
     reads: Vec<Seen>,
     /// Where it matters: of each read, how many reads of its transaction come before it.
     earlier: Vec<u32>,
-    groups: Vec<Group>,
+    /// Ascending within a key.
     writers: Vec<u32>,
 }
 
-/// Where reads and groups of a key end; before groups are made, where its writers do.
+/// Where reads and writers of a key end, or reads and groups.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Lane {
+struct Ends {
     reads: u32,
-    groups: u32,
+    writers: u32,
+}
+
+/// Some reads of some keys, and all writers of these by chain.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Doubts {
+    keys: Vec<Ends>,
+    reads: Vec<Seen>,
+    earlier: Vec<u32>,
+    groups: Vec<Group>,
+    writers: Vec<u32>,
 }
 
 /// The writers of a key in one chain, ascending.
@@ -48,18 +65,17 @@ struct Group {
     to: u32,
 }
 
-/// What is found: edges that lead backward in the order, or all within regions.
+/// What is found: edges that lead backward, or all within regions.
 #[derive(Debug)]
 pub struct Edges<'a> {
-    graph: &'a Graph,
     regions: Option<&'a Regions>,
     found: Vec<(u32, u32)>,
 }
 
 impl<'a> Edges<'a> {
     /// With regions: all edges within them; without: those that lead backward.
-    pub fn new(graph: &'a Graph, regions: Option<&'a Regions>) -> Self {
-        Self { graph, regions, found: Vec::new() }
+    pub fn new(regions: Option<&'a Regions>) -> Self {
+        Self { regions, found: Vec::new() }
     }
 
     /// What was found, each edge once.
@@ -75,10 +91,9 @@ impl<'a> Edges<'a> {
         if second == NONE {
             return Err(Open::Initial);
         }
-        let (one, other) = (self.graph.position(first), self.graph.position(second));
         let counts = match self.regions {
-            None => one > other,
-            Some(regions) => regions.hold(one, other),
+            None => first > second,
+            Some(regions) => regions.hold_both(first, second),
         };
         if counts && self.found.last() != Some(&(first, second)) {
             self.found.push((first, second));
@@ -107,64 +122,165 @@ impl Lanes {
     /// All reads of the key at hand are here; these are its writers, ascending.
     pub(super) fn end_key(&mut self, writers: impl Iterator<Item = u32>) {
         self.writers.extend(writers);
-        self.keys.push(Lane { reads: self.reads.len() as u32, groups: self.writers.len() as u32 });
+        self.keys.push(Ends { reads: self.reads.len() as u32, writers: self.writers.len() as u32 });
     }
 
-    /// Puts writers in groups, and leaves out who did not take effect.
-    pub fn arrange(&mut self, graph: &Graph) {
-        let old = std::mem::take(&mut self.writers);
-        self.writers.reserve_exact(old.len());
+    /// Each key's reads and writers.
+    fn each(&self) -> impl Iterator<Item = (Range<usize>, &[u32])> {
+        let (mut read_at, mut write_at) = (0, 0);
+        self.keys.iter().map(move |ends| {
+            let reads = std::mem::replace(&mut read_at, ends.reads as usize)..ends.reads as usize;
+            let writers = std::mem::replace(&mut write_at, ends.writers as usize)..ends.writers as usize;
+            (reads, &self.writers[writers])
+        })
+    }
+
+    /// Whether no read obliges to anything that leads backward, as far as that shows by what directly precedes its
+    /// transaction ([`super::Piece::tops`]).
+    pub fn are_clear(&self, tops: &[u32]) -> bool {
+        self.each().all(|(reads, writers)| {
+            let mut next = Next { writers, hint: 0 };
+            self.reads[reads].iter().all(|&read| next.is_clear(read, tops))
+        })
+    }
+
+    /// Gives transactions the numbers of the graph, and leaves out who did not take effect.
+    pub fn renumber(&mut self, graph: &Graph) {
+        if graph.is_plain() {
+            return;
+        }
+        let old = std::mem::take(self);
+        let mut earlier = old.earlier.iter();
+        let mut of_key: Vec<(Seen, Option<u32>)> = Vec::new();
+        let number = |place: u32| graph.number(place);
+        for (reads, writers) in old.each() {
+            of_key.clear();
+            for read in &old.reads[reads] {
+                let earlier = earlier.next().copied();
+                // The source of what did not take effect may not be known.
+                if graph.took_effect(number(read.txn)) {
+                    of_key.push((Seen { txn: number(read.txn), source: number(read.source) }, earlier));
+                }
+            }
+            of_key.sort_unstable_by_key(|(read, earlier)| (read.txn, *earlier));
+            of_key.iter().for_each(|&(read, earlier)| self.read(read, earlier));
+            let first = self.writers.len();
+            self.end_key(writers.iter().map(|&txn| number(txn)).filter(|&txn| graph.took_effect(txn)));
+            self.writers[first..].sort_unstable();
+        }
+    }
+
+    /// Reads that may oblige to something that leads backward; with regions, all that may oblige to something within them.
+    pub fn doubts(&self, graph: &Graph, regions: Option<&Regions>) -> Doubts {
+        let mut doubts = Doubts::default();
         let mut count = vec![0u32; graph.chains() as usize];
         let mut chains: Vec<u32> = Vec::new();
-        let (mut read_at, mut kept, mut write_at) = (0, 0, 0);
-        for lane in &mut self.keys {
-            let of_key = &old[write_at..lane.groups as usize];
-            write_at = lane.groups as usize;
-            for at in std::mem::replace(&mut read_at, lane.reads as usize)..lane.reads as usize {
-                if graph.took_effect(self.reads[at].txn) {
-                    self.reads[kept] = self.reads[at];
-                    if let Some(&earlier) = self.earlier.get(at) {
-                        self.earlier[kept] = earlier;
-                    }
-                    kept += 1;
+        for (reads, writers) in self.each() {
+            let first = doubts.reads.len();
+            let mut next = Next { writers, hint: 0 };
+            for at in reads {
+                let read = self.reads[at];
+                let is_doubtful = match regions {
+                    None => !next.is_clear(read, &graph.tops),
+                    Some(regions) => regions.hold(read.source),
+                };
+                if is_doubtful {
+                    doubts.reads.push(read);
+                    doubts.earlier.extend(self.earlier.get(at));
                 }
             }
-            lane.reads = kept as u32;
-            chains.clear();
-            for &txn in of_key.iter().filter(|&&txn| graph.took_effect(txn)) {
-                let chain = graph.chain[txn as usize];
-                let of_chain = &mut count[chain as usize];
-                if *of_chain == 0 {
-                    chains.push(chain);
-                }
-                *of_chain += 1;
+            if doubts.reads.len() > first {
+                doubts.end_key(graph, writers, &mut count, &mut chains);
             }
-            chains.sort_unstable();
-            let mut from = self.writers.len() as u32;
-            for &chain in &chains {
-                let len = std::mem::replace(&mut count[chain as usize], from);
-                self.groups.push(Group { chain, from, to: from + len });
-                from += len;
-            }
-            self.writers.resize(from as usize, NONE);
-            for &txn in of_key.iter().filter(|&&txn| graph.took_effect(txn)) {
-                let place = &mut count[graph.chain[txn as usize] as usize];
-                self.writers[*place as usize] = txn;
-                *place += 1;
-            }
-            chains.iter().for_each(|&chain| count[chain as usize] = 0);
-            lane.groups = self.groups.len() as u32;
         }
-        self.reads.truncate(kept);
-        self.earlier.truncate(kept);
+        doubts
+    }
+}
+
+/// The next writer of a key after a source: looked for from where it was the time before.
+struct Next<'w> {
+    writers: &'w [u32],
+    hint: usize,
+}
+
+impl Next<'_> {
+    /// Whether no writer of the key comes after the source and no later than what directly precedes the reader. Whatever
+    /// precedes it at all comes no later than that.
+    #[inline]
+    fn is_clear(&mut self, read: Seen, tops: &[u32]) -> bool {
+        // One more than nothing is nothing.
+        let after = read.source.wrapping_add(1);
+        let top = tops[read.txn as usize];
+        if top <= after {
+            return true;
+        }
+        self.seek(after);
+        self.writers.get(self.hint).is_none_or(|&writer| writer >= top)
     }
 
-    /// Each key's reads, with what is said of those before them, and groups.
-    fn each(&self) -> impl Iterator<Item = (std::ops::Range<usize>, &[Group])> {
+    /// Finds the first writer that is not smaller.
+    #[inline]
+    fn seek(&mut self, number: u32) {
+        let writers = self.writers;
+        if self.hint > 0 && writers[self.hint - 1] >= number {
+            self.hint = writers[..self.hint - 1].partition_point(|&writer| writer < number);
+            return;
+        }
+        let (mut from, mut step) = (self.hint, 1);
+        while from + step <= writers.len() && writers[from + step - 1] < number {
+            from += step;
+            step *= 2;
+        }
+        let to = (from + step - 1).min(writers.len());
+        self.hint = from + writers[from..to].partition_point(|&writer| writer < number);
+    }
+}
+
+impl Doubts {
+    /// How many reads there are.
+    pub fn len(&self) -> usize {
+        self.reads.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty()
+    }
+
+    /// Puts the writers of the key at hand in groups.
+    fn end_key(&mut self, graph: &Graph, writers: &[u32], count: &mut [u32], chains: &mut Vec<u32>) {
+        chains.clear();
+        for &txn in writers {
+            let chain = graph.chain[txn as usize];
+            let of_chain = &mut count[chain as usize];
+            if *of_chain == 0 {
+                chains.push(chain);
+            }
+            *of_chain += 1;
+        }
+        chains.sort_unstable();
+        let mut from = self.writers.len() as u32;
+        for &chain in &*chains {
+            let len = std::mem::replace(&mut count[chain as usize], from);
+            self.groups.push(Group { chain, from, to: from + len });
+            from += len;
+        }
+        self.writers.resize(from as usize, NONE);
+        for &txn in writers {
+            let place = &mut count[graph.chain[txn as usize] as usize];
+            self.writers[*place as usize] = txn;
+            *place += 1;
+        }
+        chains.iter().for_each(|&chain| count[chain as usize] = 0);
+        self.keys.push(Ends { reads: self.reads.len() as u32, writers: self.groups.len() as u32 });
+    }
+
+    /// Each key's reads and groups.
+    fn each(&self) -> impl Iterator<Item = (Range<usize>, &[Group])> {
         let (mut read_at, mut group_at) = (0, 0);
-        self.keys.iter().map(move |lane| {
-            let reads = std::mem::replace(&mut read_at, lane.reads as usize)..lane.reads as usize;
-            let groups = std::mem::replace(&mut group_at, lane.groups as usize)..lane.groups as usize;
+        self.keys.iter().map(move |ends| {
+            let reads = std::mem::replace(&mut read_at, ends.reads as usize)..ends.reads as usize;
+            let groups = std::mem::replace(&mut group_at, ends.writers as usize)..ends.writers as usize;
             (reads, &self.groups[groups])
         })
     }
