@@ -1,0 +1,257 @@
+//! `taipan-mutants`: what the tests of a crate would not notice.
+//!
+//! *What*: plants small faults into a copy of a crate ([`plant`]), builds it once ([`tree`]), learns which test reaches
+//! which fault and how long it takes, and then switches the faults on one at a time. A fault is noticed if a test that
+//! reaches it fails, or does not end; the quickest are run first.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people prints")]
+
+mod plant;
+mod tree;
+
+use clap::Parser;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tree::{Planted, Problem, Test, Tree};
+
+/// A fault may use this much memory, in KiB: one that never stops collecting is noticed, too.
+const MEMORY_MAX: u64 = 4 << 20;
+
+/// Plants small faults into a crate, one at a time, and says which of them its tests do not notice.
+///
+/// Examples:
+///   taipan-mutants solver                    every fault of crates/solver
+///   taipan-mutants checker --sample 200      two hundred of crates/checker
+///   taipan-mutants checker --in saturate.rs  those of one file
+#[derive(Parser)]
+#[command(version, verbatim_doc_comment)]
+struct Flags {
+    /// The crate: a folder below `crates`.
+    name: String,
+    /// Only so many, drawn at random; all if not given.
+    #[arg(long)]
+    sample: Option<usize>,
+    /// Which ones are drawn.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Only files whose path contains this; may be given several times.
+    #[arg(long = "in", value_name = "TEXT")]
+    files: Vec<String>,
+    /// How many at a time; one a core if not given.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Where the copy and what is built of it lie.
+    #[arg(long, default_value = "target/mutants")]
+    work: PathBuf,
+}
+
+/// What became of a fault.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Fate {
+    Failed,
+    TimedOut,
+    Survived,
+    NotReached,
+}
+
+/// A test with what it took with all faults off.
+struct Timed {
+    test: Test,
+    took: Duration,
+}
+
+fn main() -> ExitCode {
+    match run(&Flags::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("error: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(flags: &Flags) -> Result<(), Problem> {
+    let work = std::path::absolute(flags.work.join(&flags.name)).map_err(|error| error.to_string())?;
+    let tree = Tree::copy(&work, &flags.name)?;
+    let planted = tree.plant()?;
+    let tests = tree.tests()?;
+    let jobs = flags.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    eprintln!("{} tests, with all faults off", tests.len());
+    let reach = Reach::learn(tests, &work, jobs)?;
+    let chosen = choose(planted, flags);
+    let done = AtomicUsize::new(0);
+    let fates = in_parallel(&chosen, jobs, |planted| {
+        let fate = reach.fate(planted.mutant.number);
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        eprintln!("{done} of {}: {}: {}", chosen.len(), told(planted), name(fate));
+        fate
+    });
+    report(&chosen, &fates);
+    Ok(())
+}
+
+fn name(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Failed => "a test failed",
+        Fate::TimedOut => "a test did not end",
+        Fate::Survived => "NOT NOTICED",
+        Fate::NotReached => "NOT REACHED",
+    }
+}
+
+fn told(planted: &Planted) -> String {
+    let Planted { file, mutant } = planted;
+    format!("{file}:{}: in `{}`: {}", mutant.line, mutant.function, mutant.what)
+}
+
+/// Does something with every item, several at a time, and keeps the order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let place = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(item) = items.get(place)
+                {
+                    let result = work(item);
+                    results.lock().unwrap_or_else(PoisonError::into_inner).push((place, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|&(place, _)| place);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Which tests reach which faults.
+struct Reach {
+    timed: Vec<Timed>,
+    /// For each fault that is reached the tests that do, the quickest first.
+    tests: FxHashMap<u32, Vec<usize>>,
+}
+
+impl Reach {
+    /// Runs every test with all faults off: how long it takes and which faults it reaches.
+    fn learn(tests: Vec<Test>, work: &Path, jobs: usize) -> Result<Self, Problem> {
+        let folder = work.join("traces");
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let numbered: Vec<(usize, Test)> = tests.into_iter().enumerate().collect();
+        let ran = in_parallel(&numbered, jobs, |(number, test)| {
+            let trace = folder.join(number.to_string());
+            let _ = fs::remove_file(&trace);
+            let begin = Instant::now();
+            let mut command = command(test);
+            command.env("MUTANT_TRACE", &trace);
+            match ended(command, Duration::from_secs(600)) {
+                Some(true) => Ok((begin.elapsed(), fs::read_to_string(trace).unwrap_or_default())),
+                _ => Err(format!("`{}` fails with all faults off", test.name)),
+            }
+        });
+        let mut reach = Self { timed: Vec::new(), tests: FxHashMap::default() };
+        for ((number, test), ran) in numbered.into_iter().zip(ran) {
+            let (took, trace) = ran?;
+            for mutant in trace.lines().filter_map(|line| line.parse().ok()) {
+                reach.tests.entry(mutant).or_default().push(number);
+            }
+            reach.timed.push(Timed { test, took });
+        }
+        for tests in reach.tests.values_mut() {
+            tests.sort_by_key(|&test| reach.timed[test].took);
+        }
+        Ok(reach)
+    }
+
+    /// Switches a fault on.
+    fn fate(&self, number: u32) -> Fate {
+        let Some(tests) = self.tests.get(&number) else { return Fate::NotReached };
+        for &test in tests {
+            let Timed { test, took } = &self.timed[test];
+            let mut command = command(test);
+            command.env("MUTANT", number.to_string());
+            match ended(command, *took * 5 + Duration::from_secs(5)) {
+                Some(true) => {}
+                Some(false) => return Fate::Failed,
+                None => return Fate::TimedOut,
+            }
+        }
+        Fate::Survived
+    }
+}
+
+fn command(test: &Test) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -v {MEMORY_MAX}; exec \"$0\" \"$@\"");
+    command.args(["-c", &script]).arg(&test.binary).args(["--exact", &test.name]);
+    command.current_dir(&test.cwd).env("CARGO_MANIFEST_DIR", &test.cwd);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Whether a program ended well; none if it did not end in time.
+fn ended(mut command: Command, limit: Duration) -> Option<bool> {
+    let Ok(mut child) = command.spawn() else { return Some(false) };
+    let begin = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status.success()),
+            Ok(None) if begin.elapsed() < limit => std::thread::sleep(Duration::from_millis(3)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    }
+}
+
+/// The faults to try.
+fn choose(planted: Vec<Planted>, flags: &Flags) -> Vec<Planted> {
+    let is_wanted = |planted: &Planted| {
+        flags.files.is_empty() || flags.files.iter().any(|text| planted.file.contains(text))
+    };
+    let mut chosen: Vec<Planted> = planted.into_iter().filter(is_wanted).collect();
+    if let Some(sample) = flags.sample {
+        chosen.sort_by_key(|planted| mixed(flags.seed ^ u64::from(planted.mutant.number)));
+        chosen.truncate(sample);
+        chosen.sort_by_key(|planted| planted.mutant.number);
+    }
+    chosen
+}
+
+/// SplitMix64: a number that looks drawn at random.
+fn mixed(number: u64) -> u64 {
+    let mut it = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    it = (it ^ (it >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    it ^ (it >> 31)
+}
+
+/// A table by file, and whoever got away.
+fn report(chosen: &[Planted], fates: &[Fate]) {
+    let mut files: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
+    let mut total = [0; 4];
+    for (planted, &fate) in chosen.iter().zip(fates) {
+        files.entry(&planted.file).or_default()[fate as usize] += 1;
+        total[fate as usize] += 1;
+    }
+    println!("| file | tried | a test failed | did not end | not noticed | not reached |");
+    println!("|---|---:|---:|---:|---:|---:|");
+    for (file, fates) in files.into_iter().chain([("in all", total)]) {
+        let [failed, timed_out, survived, not_reached] = fates;
+        let tried: usize = fates.iter().sum();
+        println!("| {file} | {tried} | {failed} | {timed_out} | {survived} | {not_reached} |");
+    }
+    println!();
+    for (planted, &fate) in chosen.iter().zip(fates) {
+        if matches!(fate, Fate::Survived | Fate::NotReached) {
+            println!("- {}: {}", told(planted), name(fate));
+        }
+    }
+}
