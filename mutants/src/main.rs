@@ -42,6 +42,9 @@ struct Flags {
     /// Only files whose path contains this; may be given several times.
     #[arg(long = "in", value_name = "TEXT")]
     files: Vec<String>,
+    /// Features of the crate to build with, with commas in between.
+    #[arg(long, default_value = "")]
+    features: String,
     /// How many at a time; one a core if not given.
     #[arg(long)]
     jobs: Option<usize>,
@@ -77,7 +80,7 @@ fn main() -> ExitCode {
 
 fn run(flags: &Flags) -> Result<(), Problem> {
     let work = std::path::absolute(flags.work.join(&flags.name)).map_err(|error| error.to_string())?;
-    let tree = Tree::copy(&work, &flags.name)?;
+    let tree = Tree::copy(&work, &flags.name, &flags.features)?;
     let planted = tree.plant()?;
     let tests = tree.tests()?;
     let jobs = flags.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));

@@ -23,6 +23,8 @@ pub(crate) struct Tree {
     name: String,
     /// The folder of what is built.
     target: PathBuf,
+    /// Features of the crate, with commas.
+    features: String,
 }
 
 /// A test, as a program of its own.
@@ -47,8 +49,13 @@ fn said(what: &str) -> impl Fn(std::io::Error) -> Problem {
 
 impl Tree {
     /// Copies what git knows of the workspace in the current folder.
-    pub(crate) fn copy(work: &Path, name: &str) -> Result<Self, Problem> {
-        let tree = Self { root: work.join("tree"), name: name.to_owned(), target: work.join("target") };
+    pub(crate) fn copy(work: &Path, name: &str, features: &str) -> Result<Self, Problem> {
+        let tree = Self {
+            root: work.join("tree"),
+            name: name.to_owned(),
+            target: work.join("target"),
+            features: features.to_owned(),
+        };
         let listed = Command::new("git").args(["ls-files", "-z"]).output().map_err(said("git ls-files"))?;
         for file in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|file| !file.is_empty()) {
             let to = tree.root.join(file);
@@ -127,7 +134,7 @@ impl Tree {
 
     fn cargo(&self, args: &[&str]) -> Result<std::process::Output, Problem> {
         let mut cargo = Command::new("cargo");
-        cargo.args(args).args(["-p", &format!("taipan-{}", self.name)]);
+        cargo.args(args).args(["-p", &format!("taipan-{}", self.name), "--features", &self.features]);
         cargo.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
         cargo.output().map_err(said("cargo"))
     }

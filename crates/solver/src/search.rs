@@ -260,11 +260,7 @@ impl Solver {
                 self.assign(first, id);
             }
             Some(true) => {}
-            // Falsified: the conflict belongs to the level of its last literal.
-            Some(false) => {
-                self.jump_back(self.level_of(first));
-                self.resolve_conflict(id);
-            }
+            Some(false) => self.resolve_conflict(id),
             // Unit: it follows at the level of the last false literal.
             None if second_level != u32::MAX => {
                 self.jump_back(second_level);
@@ -590,6 +586,7 @@ impl Solver {
     /// Learns from a falsified clause and goes on where the learnt one is unit.
     fn resolve_conflict(&mut self, conflict: u32) {
         self.counters.conflicts += 1;
+        // The conflict belongs to the level of its last literal.
         let top = self.clauses[conflict as usize].lits.iter().map(|&lit| self.level_of(lit)).max();
         self.jump_back(top.unwrap_or(0));
         if self.decision_level() == 0 {

@@ -180,6 +180,11 @@ fn assert_cycle(problem: &Problem, lits: &[Lit], nodes: &[Node], seed: u64) {
                 sets[usize::from(it.is_positive())].contains(&(from, to))
             })
     };
+    assert!(!nodes.is_empty(), "seed {seed}: {lits:?} without a cycle");
+    let mut each = lits.to_vec();
+    each.sort_unstable();
+    each.dedup();
+    assert_eq!(each.len(), lits.len(), "seed {seed}: {lits:?} says something twice");
     for (index, &from) in nodes.iter().enumerate() {
         let to = nodes[(index + 1) % nodes.len()];
         assert!(available(from, to), "seed {seed}: {from} → {to} is no edge of {lits:?} in {problem:?}");
