@@ -366,6 +366,12 @@ fn invented_edges_are_refused() {
         ("s3:1", "s4:0", "wr", Some("z")), // It read what another one wrote.
         ("s1:0", "s4:0", "wr", Some("z")),
         ("s4:0", "s1:0", "rw", Some("z")),
+        ("s3:0", "s3:1", "rw", Some("z")), // It wrote z without reading it.
+        ("s3:0", "s2:0", "rw", None),
+        ("s2:0", "s1:0", "rw", Some("x")), // It wrote x and read y.
+        ("s4:0", "s3:1", "ww", Some("z")), // It read z without writing it.
+        ("s3:0", "s4:0", "ww", Some("z")),
+        ("s3:0", "s3:0", "so", None),
         ("s1:0", "s2:0", "ww", Some("x")),
         ("s3:1", "s3:0", "so", None),
         ("s1:0", "s2:0", "so", None),

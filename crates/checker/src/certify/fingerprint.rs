@@ -327,6 +327,105 @@ mod tests {
         }
     }
 
+    /// One field or one operation after the other is another one: all of these are different histories.
+    #[test]
+    fn no_two_of_these_are_taken_for_each_other() {
+        let transactions = [
+            r#""ops":[]"#,
+            r#""id":"t","ops":[]"#,
+            r#""status":"unknown","ops":[]"#,
+            r#""status":"aborted","ops":[]"#,
+            r#""level":"serializable","ops":[]"#,
+            r#""client":{"begin":1,"end":2},"ops":[]"#,
+            r#""client":{"begin":1,"end":3},"ops":[]"#,
+            r#""client":{"begin":0,"end":2},"ops":[]"#,
+            r#""db":{"start":1,"commit":2},"ops":[]"#,
+            r#""db":{"start":1,"commit":3},"ops":[]"#,
+            r#""db":{"start":0,"commit":2},"ops":[]"#,
+            r#""db":{"start":1,"commit":[2,1]},"ops":[]"#,
+            r#""db":{"start":[1,1],"commit":2},"ops":[]"#,
+        ];
+        let operations = [
+            r#"{"op":"read","key":"x","value":1}"#,
+            r#"{"op":"read","key":"x","value":2}"#,
+            r#"{"op":"read","key":"x","value":"1"}"#,
+            r#"{"op":"read","key":"x","value":1.5}"#,
+            r#"{"op":"read","key":"x","value":true}"#,
+            r#"{"op":"read","key":"x","value":null}"#,
+            r#"{"op":"read","key":"x","value":[]}"#,
+            r#"{"op":"read","key":"x","value":[1]}"#,
+            r#"{"op":"read","key":"x","value":[1,2]}"#,
+            r#"{"op":"read","key":"x","value":{"a":1}}"#,
+            r#"{"op":"read","key":"x","value":{"b":1}}"#,
+            r#"{"op":"read","key":"x","value":{"a":1,"b":1}}"#,
+            r#"{"op":"read","key":"x"}"#,
+            r#"{"op":"read","key":"y","value":1}"#,
+            r#"{"op":"read","key":1,"value":1}"#,
+            r#"{"op":"read","key":"1","value":1}"#,
+            r#"{"op":"read","key":"x","value":1,"lock":"share"}"#,
+            r#"{"op":"read","key":"x","value":1,"lock":"update"}"#,
+            r#"{"op":"write","key":"x","value":1}"#,
+            r#"{"op":"write","key":"x","value":2}"#,
+            r#"{"op":"write","key":"y","value":1}"#,
+            r#"{"op":"append","key":"x","value":1}"#,
+            r#"{"op":"append","key":"x","value":2}"#,
+            r#"{"op":"delete","key":"x"}"#,
+            r#"{"op":"delete","key":"y"}"#,
+            r#"{"op":"scan"}"#,
+            r#"{"op":"scan","rows":[]}"#,
+            r#"{"op":"scan","from":"a","rows":[]}"#,
+            r#"{"op":"scan","to":"a","rows":[]}"#,
+            r#"{"op":"scan","rows":[["x",1]]}"#,
+            r#"{"op":"scan","rows":[["x",1],["y",1]]}"#,
+            r#"{"op":"iterate"}"#,
+            r#"{"op":"iterate","rows":[]}"#,
+            r#"{"op":"iterate","rows":[],"reverse":true}"#,
+            r#"{"op":"iterate","rows":[],"exhausted":true}"#,
+            r#"{"op":"iterate","from":"a","rows":[]}"#,
+            r#"{"op":"query","where":{"value":1},"rows":[]}"#,
+            r#"{"op":"query","where":{"value":2},"rows":[]}"#,
+            r#"{"op":"query","where":{"other":1},"rows":[]}"#,
+            r#"{"op":"query","where":{"value":{">":1}},"rows":[]}"#,
+            r#"{"op":"query","where":{"value":{">=":1}},"rows":[]}"#,
+            r#"{"op":"query","where":{"not":{"value":1}},"rows":[]}"#,
+            r#"{"op":"query","where":{"or":[{"value":1},{"value":2}]},"rows":[]}"#,
+            r#"{"op":"query","where":{"value":1,"other":2},"rows":[]}"#,
+            r#"{"op":"query","where":{"value":1},"rows":[["x",1]]}"#,
+            r#"{"op":"update","where":{"value":1},"set":2}"#,
+            r#"{"op":"update","where":{"value":1},"set":3}"#,
+            r#"{"op":"update","where":{"value":1},"set":2,"count":0}"#,
+            r#"{"op":"update","where":{"value":1},"set":2,"count":1}"#,
+            r#"{"op":"update","where":{"value":1},"set":2,"keys":["x"]}"#,
+            r#"{"op":"update","where":{"value":1},"set":2,"keys":["x","y"]}"#,
+            r#"{"op":"delete-where","where":{"value":1}}"#,
+            r#"{"op":"delete-where","where":{"value":1},"count":1}"#,
+            r#"{"op":"delete-where","where":{"value":2}}"#,
+        ];
+        let of_transactions = transactions.iter().map(|it| format!("{{\"session\":1,{it}}}\n"));
+        let of_operations =
+            operations.iter().map(|operation| format!("{{\"session\":1,\"ops\":[{operation}]}}\n"));
+        let others = [
+            "{\"session\":\"1\",\"ops\":[]}\n",
+            "{\"history\":1,\"initial\":{\"x\":0}}\n{\"session\":1,\"ops\":[]}\n",
+            "{\"history\":1,\"initial\":{\"x\":1}}\n{\"session\":1,\"ops\":[]}\n",
+            "{\"session\":1,\"ops\":[]}\n{\"session\":1,\"ops\":[]}\n",
+            // The same bytes, cut elsewhere.
+            "{\"session\":\"ab\",\"id\":\"c\",\"ops\":[]}\n",
+            "{\"session\":\"a\",\"id\":\"bc\",\"ops\":[]}\n",
+            // The same operations, dealt to transactions otherwise.
+            "{\"session\":1,\"ops\":[{\"op\":\"delete\",\"key\":1}]}\n{\"session\":1,\"ops\":[]}\n",
+            "{\"session\":1,\"ops\":[]}\n{\"session\":1,\"ops\":[{\"op\":\"delete\",\"key\":1}]}\n",
+        ];
+        let mut seen: HashMap<Fingerprint, String> = HashMap::new();
+        for text in of_transactions.chain(of_operations).chain(others.map(str::to_owned)) {
+            let loaded = history::formats::read_bytes("h.jsonl", text.as_bytes(), &Default::default());
+            let history = loaded.unwrap_or_else(|error| panic!("{text}: {error}")).history;
+            if let Some(other) = seen.insert(Fingerprint::of(&history), text.clone()) {
+                panic!("one fingerprint, two histories:\n{other}{text}");
+            }
+        }
+    }
+
     #[test]
     fn the_text_form_is_read_back_and_nothing_else_is() {
         let fingerprint = Fingerprint(0x00ab_cdef);
