@@ -1,24 +1,10 @@
 //! The solver against brute force on tens of thousands of tiny random problems, driven both ways:
 //! by its own search and by a caller that adds clauses in between; and every proof re-checked.
 
+mod draw;
+
+use draw::Random;
 use solver::{Graph, Lit, Node, Progress, ProofStep, Solver, Var};
-
-/// A small deterministic generator (SplitMix64): a failing case is named by its seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
 
 #[derive(Debug)]
 struct Problem {
