@@ -5,7 +5,7 @@
 //! the program is given, the published `adya` beside the same check of the same file.
 
 use crate::checks::{Measured, in_a_process};
-use checker::{Level, Options, Shared, Strategy, Verdict, check, check_sharing, survey};
+use checker::{Level, LookedAt, Options, Strategy, Verdict, check, check_sharing, survey};
 use cpu_time::ProcessTime;
 use history::formats::{Format, ReadOptions, read_path, write_path};
 use history::{Builder, History};
@@ -187,7 +187,7 @@ fn surveyed(history: &History) -> (f64, Vec<(String, f64)>) {
         ..Options::default()
     };
     let (serial, _) = timed(|| check(history, Level::SERIALIZABLE, &options()));
-    let shared = Shared::default();
+    let shared = LookedAt::default();
     let mut checks = Vec::new();
     let (all, _) = timed(|| {
         survey(

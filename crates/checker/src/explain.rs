@@ -221,6 +221,24 @@ pub(crate) fn is_write(operation: &Operation<'_>) -> bool {
     matches!(operation, Operation::Write { .. } | Operation::Delete { .. } | Operation::Append { .. })
 }
 
+/// The operation that made a version.
+pub(crate) fn write_op(history: &History, problem: &Problem, version: u32) -> OpId {
+    let version = problem.versions[version as usize];
+    let ops = history.transaction(problem.txns[version.txn as usize]).ops();
+    let key = KeyId(version.key);
+    let writes = ops.filter(|(_, it)| match it {
+        Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
+            keys.contains(&key)
+        }
+        Operation::Update { keys: None, set, .. } => {
+            !set.is_known() || normal(history, *set) == version.value
+        }
+        Operation::DeleteWhere { keys: None, .. } => version.value == ValueId::ABSENT,
+        it => it.key() == Some(key) && is_write(it),
+    });
+    writes.last().expect("a version has an operation that wrote it").0
+}
+
 /// Two reads of one key, or rows about it: the second saw a version that the first missed.
 fn non_repeatable(history: &History, first: OpId, second: OpId) -> Vec<Edge> {
     let txn = history.owner(first);
@@ -408,22 +426,8 @@ impl<'a> Facts<'a> {
         self.problem.versions[version as usize].txn
     }
 
-    /// The operation that made a version.
     fn write_op(&self, version: u32) -> OpId {
-        let version = self.problem.versions[version as usize];
-        let ops = self.history.transaction(self.id(version.txn)).ops();
-        let key = KeyId(version.key);
-        let writes = ops.filter(|(_, it)| match it {
-            Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
-                keys.contains(&key)
-            }
-            Operation::Update { keys: None, set, .. } => {
-                !set.is_known() || normal(self.history, *set) == version.value
-            }
-            Operation::DeleteWhere { keys: None, .. } => version.value == ValueId::ABSENT,
-            it => it.key() == Some(key) && is_write(it),
-        });
-        writes.last().expect("a version has an operation that wrote it").0
+        write_op(self.history, self.problem, version)
     }
 
     fn edge(&self, from: Txn, to: Txn, kind: EdgeKind, key: Option<u32>, reason: Reason) -> Edge {

@@ -10,6 +10,7 @@
 //!
 //! This crate does not print, read files or know a database by name.
 
+mod alternatives;
 pub mod certify;
 mod closer;
 mod constrain;
@@ -60,7 +61,7 @@ pub use instead::{Instead, instead};
 pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
 pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, UnknownLevel, implications};
 pub use logical::split as split_into_logical;
-pub use looked_at::Shared;
+pub use looked_at::LookedAt;
 pub use modules::{Additions, CommitOrder, HappenedBefore, Linearizable, Module, VersionOrders};
 pub use pipeline::{check, check_sharing};
 pub use prove::add_proof;

@@ -14,7 +14,7 @@ use std::cell::OnceCell;
 
 /// What was found out about one history under one policy on reads of own writes; used with these only.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub struct LookedAt {
     one_version: OnceCell<Found>,
     each_its_own: OnceCell<Found>,
     first_with_sessions: OnceCell<weak::First>,
@@ -27,7 +27,7 @@ struct Found {
     problem: Result<Problem, Refusal>,
 }
 
-impl Shared {
+impl LookedAt {
     /// The problem at levels where several reads of a key are of one version; what predicates say may wait.
     pub(crate) fn one_version(&self, history: &History, ryow: Ryow) -> Result<Cow<'_, Problem>, Refusal> {
         take(&self.one_version, ryow, || observe_on_demand(history, ryow))

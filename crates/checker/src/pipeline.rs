@@ -13,7 +13,7 @@ use crate::core;
 use crate::demand;
 use crate::eager::{self, Found, Strategy};
 use crate::levels::{Level, Rule};
-use crate::looked_at::Shared;
+use crate::looked_at::LookedAt;
 use crate::modules;
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
@@ -33,11 +33,11 @@ use std::time::Instant;
 
 /// Decides whether a history is possible under a level.
 pub fn check(history: &History, level: Level, options: &Options) -> Outcome {
-    check_sharing(history, level, options, &Shared::default())
+    check_sharing(history, level, options, &LookedAt::default())
 }
 
 /// As [`check`], for a history that is asked at several levels.
-pub fn check_sharing(history: &History, level: Level, options: &Options, shared: &Shared) -> Outcome {
+pub fn check_sharing(history: &History, level: Level, options: &Options, shared: &LookedAt) -> Outcome {
     let mut stats = Stats::default();
     if let Err(why) = modules::additions(history, level) {
         return Outcome { verdict: Verdict::Undecided(Undecided::Unsupported(why)), stats };
@@ -78,7 +78,7 @@ pub(crate) enum Decision {
 
 /// The pipeline proper: no evidence is worked out.
 pub(crate) fn decide(history: &History, level: Level, options: &Options, stats: &mut Stats) -> Decision {
-    decide_sharing(history, level, options, &Shared::default(), stats)
+    decide_sharing(history, level, options, &LookedAt::default(), stats)
 }
 
 /// As [`decide`], with what other levels found out.
@@ -86,7 +86,7 @@ pub(crate) fn decide_sharing(
     history: &History,
     level: Level,
     options: &Options,
-    shared: &Shared,
+    shared: &LookedAt,
     stats: &mut Stats,
 ) -> Decision {
     // What is likely is tried as if it were certain: if that explains the history, it is explained.
@@ -463,7 +463,7 @@ fn witness(problem: &Problem, known: &Known, position: &[u32], effective: &[Txn]
 }
 
 /// Whether a stronger level holds, which the pipeline decides of every history.
-fn by_a_stronger(history: &History, level: Level, options: &Options, shared: &Shared) -> bool {
+fn by_a_stronger(history: &History, level: Level, options: &Options, shared: &LookedAt) -> bool {
     let rule = match level.rule {
         Rule::Serializable | Rule::SnapshotIsolation => return false,
         Rule::RepeatableRead | Rule::UpdateSerializable => Rule::Serializable,

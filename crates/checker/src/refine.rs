@@ -27,6 +27,7 @@
 //! *Invariant*: a key that is not dirty fits the order. *Cost*: one pass over what is dirty a round.
 //! *Source*: algorithms.md §3; the questions are boomslang.txt §A.4's superpositions.
 
+use crate::alternatives::{Alternatives, recount};
 use crate::constrain::Known;
 use crate::lanes::{Access, AccessKind, Lanes};
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
@@ -62,9 +63,7 @@ pub(crate) struct Questions {
     misses: FxHashMap<(Txn, u32), Var>,
     effect: FxHashMap<Txn, Var>,
     effect_of: FxHashMap<Var, Txn>,
-    /// Whether each alternative came true, once it was asked about, and its match.
-    alternatives: FxHashMap<u32, Var>,
-    alternative_of: FxHashMap<Var, u32>,
+    alternatives: Alternatives,
     apart: FxHashMap<(u32, u32), Var>,
     /// What each ambiguous read that was asked about can have seen, and the variable that it did.
     picks: FxHashMap<u32, Vec<(u32, Var)>>,
@@ -84,8 +83,7 @@ impl Questions {
             misses: FxHashMap::default(),
             effect: FxHashMap::default(),
             effect_of: FxHashMap::default(),
-            alternatives: FxHashMap::default(),
-            alternative_of: FxHashMap::default(),
+            alternatives: Alternatives::default(),
             apart: FxHashMap::default(),
             picks: FxHashMap::default(),
             about: Vec::new(),
@@ -214,8 +212,7 @@ impl Refiner<'_> {
             if let Some(&txn) = self.questions.effect_of.get(&var) {
                 self.forget_lanes(txn);
             }
-            if let Some(&alternative) = self.questions.alternative_of.get(&var) {
-                let of = self.problem.alternatives[alternative as usize].of;
+            if let Some(of) = self.questions.alternatives.match_of(self.problem, var) {
                 let key = self.problem.matches[of as usize].key;
                 self.lanes.forget(key);
                 self.mark_dirty(key);
@@ -266,8 +263,7 @@ impl Refiner<'_> {
         let alternatives = &self.questions.alternatives;
         let is_true = |alternative: u32| {
             alternative == NONE
-                || (alternatives.get(&alternative))
-                    .is_some_and(|var| solver.value(var.positive()) == Some(true))
+                || alternatives.literal(alternative).is_some_and(|lit| solver.value(lit) == Some(true))
         };
         self.lanes.line_up(key, solver, |access| match access {
             AccessKind::Read(id) => {
@@ -308,8 +304,8 @@ impl Refiner<'_> {
     }
 
     fn is_true(&self, alternative: u32) -> bool {
-        let var = self.questions.alternatives.get(&alternative);
-        var.is_some_and(|var| self.questions.solver.value(var.positive()) == Some(true))
+        let lit = self.questions.alternatives.literal(alternative);
+        lit.is_some_and(|lit| self.questions.solver.value(lit) == Some(true))
     }
 
     /// Whether predicate writes matched as many keys as they reported; else says so to the solver.
@@ -332,30 +328,11 @@ impl Refiner<'_> {
                 fit = false;
                 continue;
             }
-            let came_true: Vec<u32> =
-                count.matched.iter().copied().filter(|&index| self.is_true(index)).collect();
-            let wanted = count.count as usize;
+            let Some(otherwise) = recount(problem, count, |it| self.is_true(it)) else { continue };
             let mut lits: Vec<Lit> = self.unless_effective(count.txn).into_iter().collect();
-            match came_true.len().cmp(&wanted) {
-                std::cmp::Ordering::Equal => continue,
-                std::cmp::Ordering::Greater => {
-                    for &index in &came_true[..=wanted] {
-                        lits.push(!self.came_true(index));
-                    }
-                }
-                std::cmp::Ordering::Less => {
-                    // Of these not all can have failed to match.
-                    let did = |index: u32| came_true.contains(&index);
-                    let failed = of.iter().filter(|&&of| {
-                        let it = &problem.matches[of as usize];
-                        !(it.first..it.end).any(did)
-                    });
-                    let some: Vec<u32> = failed.copied().take(of.len() - wanted + 1).collect();
-                    let matched = count.matched.iter().copied();
-                    for index in matched.filter(|&it| some.contains(&problem.alternatives[it as usize].of)) {
-                        lits.push(self.came_true(index));
-                    }
-                }
+            for (alternative, is_true) in otherwise {
+                let lit = self.came_true(alternative);
+                lits.push(if is_true { lit } else { !lit });
             }
             self.add_clause(&lits, &[count.txn]);
             fit = false;
@@ -719,33 +696,19 @@ impl Refiner<'_> {
         lits
     }
 
-    /// The literal that an alternative came true. Of those of a match exactly one does, if its transaction took effect.
+    /// The literal that an alternative came true.
     fn came_true(&mut self, alternative: u32) -> Lit {
-        if let Some(var) = self.questions.alternatives.get(&alternative) {
-            return var.positive();
+        if let Some(lit) = self.questions.alternatives.literal(alternative) {
+            return lit;
         }
         let of = self.problem.alternatives[alternative as usize].of;
         let it = self.problem.matches[of as usize];
-        let mut lits = Vec::new();
-        for index in it.first..it.end {
-            let var = self.questions.solver.new_var(&[], &[]);
-            self.questions.solver.watch(var);
-            self.questions.alternatives.insert(index, var);
-            self.questions.alternative_of.insert(var, index);
-            if self.problem.alternatives[index as usize].is_possible {
-                lits.push(var.positive());
-            } else {
-                self.add_clause(&[var.negative()], &[it.txn]);
-            }
+        let unless = self.unless_effective(it.txn);
+        let Questions { alternatives, solver, .. } = &mut *self.questions;
+        for clause in alternatives.introduce(self.problem, solver, it, unless) {
+            self.add_clause(&clause, &[it.txn]);
         }
-        for (place, &one) in lits.iter().enumerate() {
-            for &other in &lits[place + 1..] {
-                self.add_clause(&[!one, !other], &[it.txn]);
-            }
-        }
-        lits.extend(self.unless_effective(it.txn));
-        self.add_clause(&lits, &[it.txn]);
-        self.questions.alternatives[&alternative].positive()
+        self.questions.alternatives.literal(alternative).expect("all of a match are introduced together")
     }
 
     // ---- the end ----

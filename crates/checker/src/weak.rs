@@ -52,7 +52,7 @@ mod sight;
 use crate::constrain::{Known, Nodes, RealTime};
 use crate::core;
 use crate::levels::{Level, Rule};
-use crate::looked_at::Shared;
+use crate::looked_at::LookedAt;
 use crate::modules;
 use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_with};
 use crate::pipeline::{self, Decision};
@@ -144,7 +144,7 @@ pub(crate) fn decide(
     history: &History,
     level: Level,
     options: &Options,
-    shared: &Shared,
+    shared: &LookedAt,
     stats: &mut Stats,
 ) -> Decision {
     if level.rule == Rule::ReadUncommitted {
@@ -168,7 +168,7 @@ fn by_serializability(
     level: Level,
     asked: &Asked,
     options: &Options,
-    shared: &Shared,
+    shared: &LookedAt,
     stats: &mut Stats,
 ) -> Option<Decision> {
     let serializable = Level { rule: Rule::Serializable, ..level };
@@ -180,7 +180,7 @@ fn by_serializability(
             let is_part = part.history.len() < history.len() && !rows::has_many(history);
             let is_smaller = is_part && level.modules().is_empty();
             let decided = is_smaller.then(|| {
-                decide_asked(&part.history, asked, options, &Shared::default(), &mut Stats::default())
+                decide_asked(&part.history, asked, options, &LookedAt::default(), &mut Stats::default())
             });
             matches!(decided, Some(Decision::Impossible(_))).then_some(Decision::Impossible(core))
         }
@@ -194,7 +194,7 @@ fn decide_asked(
     history: &History,
     asked: &Asked,
     options: &Options,
-    shared: &Shared,
+    shared: &LookedAt,
     stats: &mut Stats,
 ) -> Decision {
     // 1. What each read can have seen, and what lists show.
@@ -244,7 +244,7 @@ impl Asked {
         &self,
         history: &History,
         options: &Options,
-        shared: &'s Shared,
+        shared: &'s LookedAt,
     ) -> Result<Cow<'s, Problem>, Refusal> {
         if self.blind.is_empty() && self.setting.level.modules().is_empty() {
             return shared.each_its_own(history, options.ryow);
@@ -291,7 +291,7 @@ fn settle(
     history: &History,
     problem: &Problem,
     setting: &Setting,
-    shared: Option<&Shared>,
+    shared: Option<&LookedAt>,
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {

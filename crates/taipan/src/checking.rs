@@ -9,7 +9,7 @@ use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
 use checker::{
-    Budget, Coverage, Fragment, Level, Options, Passes, Reduced, Rule, Shared, Strategy, Undecided, Verdict,
+    Budget, Coverage, Fragment, Level, LookedAt, Options, Passes, Reduced, Rule, Strategy, Undecided, Verdict,
 };
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
@@ -59,7 +59,7 @@ pub(crate) struct Opened {
     /// What it tests, once that was asked.
     coverage: OnceCell<Coverage>,
     /// What levels found out about it.
-    shared: Shared,
+    shared: LookedAt,
 }
 
 /// Why a file is not checked.
@@ -244,7 +244,7 @@ impl<'f> Checking<'f> {
             warning,
             read_time: started.elapsed(),
             coverage: OnceCell::new(),
-            shared: Shared::default(),
+            shared: LookedAt::default(),
         })
     }
 
@@ -519,7 +519,7 @@ impl Opened {
 
     /// The same of logical sub-transactions.
     pub(crate) fn into_logical(self) -> Self {
-        Self { history: checker::split_into_logical(&self.history), shared: Shared::default(), ..self }
+        Self { history: checker::split_into_logical(&self.history), shared: LookedAt::default(), ..self }
     }
 
     /// A history that was not read but recorded just now.
@@ -530,7 +530,7 @@ impl Opened {
             warning: None,
             read_time: Duration::ZERO,
             coverage: OnceCell::new(),
-            shared: Shared::default(),
+            shared: LookedAt::default(),
         }
     }
 

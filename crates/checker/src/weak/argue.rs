@@ -11,7 +11,7 @@
 //! *Cost*: cubic in the size of the core; nothing here is used to decide.
 
 use super::{Asked, Setting, Sight, Strict, marked};
-use crate::explain::{Argument, bad_source, is_write, of_contradiction, relevant};
+use crate::explain::{Argument, bad_source, of_contradiction, relevant, write_op};
 use crate::levels::{Level, Rule};
 use crate::observe::{INITIAL, NONE, Problem, Refusal, Standing, Txn, normal};
 use crate::verdict::{Edge, EdgeKind, Options, Reason};
@@ -164,29 +164,15 @@ impl<'a> Facts<'a> {
         self.problem.versions[version as usize].txn
     }
 
+    fn write_op(&self, version: u32) -> OpId {
+        write_op(self.history, self.problem, version)
+    }
+
     fn ended_before(&self, first: Txn, second: Txn, skew: i64) -> bool {
         let (one, two) =
             (self.history.transaction(self.id(first)), self.history.transaction(self.id(second)));
         one.is_committed()
             && one.client().zip(two.client()).is_some_and(|(a, b)| a.end.saturating_add(skew) < b.begin)
-    }
-
-    /// The operation that made a version.
-    fn write_op(&self, version: u32) -> OpId {
-        let version = self.problem.versions[version as usize];
-        let ops = self.history.transaction(self.id(version.txn)).ops();
-        let key = KeyId(version.key);
-        let writes = ops.filter(|(_, it)| match it {
-            Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
-                keys.contains(&key)
-            }
-            Operation::Update { keys: None, set, .. } => {
-                !set.is_known() || normal(self.history, *set) == version.value
-            }
-            Operation::DeleteWhere { keys: None, .. } => version.value == ValueId::ABSENT,
-            it => it.key() == Some(key) && is_write(it),
-        });
-        writes.last().expect("a version has an operation that wrote it").0
     }
 
     fn add(&mut self, from: Txn, to: Txn, kind: EdgeKind, key: Option<u32>, reason: Reason) {

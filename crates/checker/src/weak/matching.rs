@@ -1,24 +1,22 @@
 //! Predicate writes whose keys nobody reported: which way each went.
 //!
 //! *What*: what such a transaction did to a key is one of several alternatives ([`crate::scripts`]); each has reads
-//! that count, and a version that is there, only if it is the true one. The solver knows an alternative as a variable,
-//! and that exactly one of a match is true if the transaction took effect.
+//! that count, and a version that is there, only if it is the true one ([`crate::alternatives`]).
 //!
 //! *Steps*: a match of which none is true is supposed to have gone as the order of the moment has it; where the
 //! database told how many keys matched, that is compared once everything else is settled.
 //! *Cost*: a variable an alternative. *Source*: boomslang.txt §5 (superpositions), asked for as they come up.
 
 use super::search::Search;
+use crate::alternatives::{Alternatives, recount};
 use crate::observe::{INITIAL, NONE, Problem};
 use rustc_hash::FxHashMap;
 use solver::{Lit, Var};
-use std::cmp::Ordering;
 
 /// The alternatives that were asked about.
 #[derive(Default)]
 pub(super) struct Matching {
-    vars: FxHashMap<u32, Var>,
-    alternative_of: FxHashMap<Var, u32>,
+    alternatives: Alternatives,
     /// The reads of each alternative.
     reads: FxHashMap<u32, Vec<u32>>,
 }
@@ -36,8 +34,7 @@ impl Matching {
 
     /// The key whose versions a variable decides on.
     pub(super) fn key_of(&self, problem: &Problem, var: Var) -> Option<u32> {
-        let alternative = self.alternative_of.get(&var)?;
-        let of = problem.alternatives[*alternative as usize].of;
+        let of = self.alternatives.match_of(problem, var)?;
         Some(problem.matches[of as usize].key)
     }
 }
@@ -46,8 +43,8 @@ impl Search<'_> {
     /// Whether an alternative, or [`NONE`], is true as things stand.
     pub(super) fn is_true(&self, alternative: u32) -> bool {
         alternative == NONE || {
-            let var = self.matching.vars.get(&alternative);
-            var.is_some_and(|var| self.solver.value(var.positive()) == Some(true))
+            let lit = self.matching.alternatives.literal(alternative);
+            lit.is_some_and(|lit| self.solver.value(lit) == Some(true))
         }
     }
 
@@ -87,28 +84,11 @@ impl Search<'_> {
             if !self.in_effect(count.txn) {
                 continue;
             }
-            let came_true: Vec<u32> =
-                count.matched.iter().copied().filter(|&index| self.is_true(index)).collect();
-            let wanted = count.count as usize;
+            let Some(otherwise) = recount(problem, count, |it| self.is_true(it)) else { continue };
             let mut lits: Vec<Lit> = self.unless_effective(count.txn).into_iter().collect();
-            match came_true.len().cmp(&wanted) {
-                Ordering::Equal => continue,
-                Ordering::Greater => {
-                    for &index in &came_true[..=wanted] {
-                        lits.push(!self.came_true(index));
-                    }
-                }
-                Ordering::Less => {
-                    // Of these not all can have failed to match.
-                    let of = |index: u32| problem.alternatives[index as usize].of;
-                    let mut all: Vec<u32> = count.matched.iter().map(|&index| of(index)).collect();
-                    all.dedup();
-                    let failed = all.iter().filter(|&&it| !came_true.iter().any(|&index| of(index) == it));
-                    let some: Vec<u32> = failed.copied().take(all.len() + 1 - wanted).collect();
-                    for &index in count.matched.iter().filter(|&&index| some.contains(&of(index))) {
-                        lits.push(self.came_true(index));
-                    }
-                }
+            for (alternative, is_true) in otherwise {
+                let lit = self.came_true(alternative);
+                lits.push(if is_true { lit } else { !lit });
             }
             self.add_clause(&lits, vec![count.txn]);
             fit = false;
@@ -118,30 +98,15 @@ impl Search<'_> {
 
     /// The literal that an alternative is the true one.
     fn came_true(&mut self, alternative: u32) -> Lit {
-        if let Some(var) = self.matching.vars.get(&alternative) {
-            return var.positive();
+        if let Some(lit) = self.matching.alternatives.literal(alternative) {
+            return lit;
         }
         let of = self.problem.alternatives[alternative as usize].of;
         let it = self.problem.matches[of as usize];
-        let mut lits = Vec::new();
-        for index in it.first..it.end {
-            let var = self.solver.new_var(&[], &[]);
-            self.solver.watch(var);
-            self.matching.vars.insert(index, var);
-            self.matching.alternative_of.insert(var, index);
-            if self.problem.alternatives[index as usize].is_possible {
-                lits.push(var.positive());
-            } else {
-                self.add_clause(&[var.negative()], vec![it.txn]);
-            }
+        let unless = self.unless_effective(it.txn);
+        for clause in self.matching.alternatives.introduce(self.problem, &mut self.solver, it, unless) {
+            self.add_clause(&clause, vec![it.txn]);
         }
-        for (place, &one) in lits.iter().enumerate() {
-            for &other in &lits[place + 1..] {
-                self.add_clause(&[!one, !other], vec![it.txn]);
-            }
-        }
-        lits.extend(self.unless_effective(it.txn));
-        self.add_clause(&lits, vec![it.txn]);
-        self.matching.vars[&alternative].positive()
+        self.matching.alternatives.literal(alternative).expect("all of a match are introduced together")
     }
 }

@@ -13,7 +13,7 @@
 
 use super::{Asked, Setting, Sight, Strict, Strictness, decide_asked, dirty};
 use crate::levels::{Level, Rule};
-use crate::looked_at::Shared;
+use crate::looked_at::LookedAt;
 use crate::pipeline::Decision;
 use crate::verdict::{Options, Stats};
 use history::History;
@@ -93,7 +93,7 @@ pub(crate) fn decide_mixed(
             other => return other,
         }
     }
-    decide_asked(history, &asked, options, &Shared::default(), stats)
+    decide_asked(history, &asked, options, &LookedAt::default(), stats)
 }
 
 #[cfg(test)]
