@@ -2,12 +2,13 @@
 //! move between machines.
 
 use crate::timestamps::{peak_megabytes, reset_peak, write_history};
+use checker::spread::{self, Digested, Plan};
 use checker::timestamped::Streamed;
 use checker::timestamped::shards::digest;
 use checker::{Level, Options, Rule, Verdict, check};
 use cluster::{By, Cluster, Job, Monitor, Setup, Share};
 use cpu_time::ProcessTime;
-use history::formats::{Format, ReadOptions, read_parts, read_path};
+use history::formats::{Format, ReadOptions, SplitBy, read_parts, read_path, split};
 use std::error::Error;
 use std::net::TcpListener;
 use std::path::Path;
@@ -79,9 +80,19 @@ fn checks(transactions: usize, measured: &Measured) -> Result<(), Box<dyn Error>
         "from", "by", "wall s", "CPU s", "of the busiest worker", "plain / that", "peak MB"
     );
     let folder = tempfile::tempdir()?;
-    for (name, format) in [("JSON lines", Format::Jsonl), ("binary", Format::Binary)] {
-        let path = folder.path().join("history");
+    let mut forms = vec![("JSON lines", Format::Jsonl, false), ("binary", Format::Binary, false)];
+    if measured.by == By::Results {
+        // The order of the files is not that of commits: clocks are needed.
+        forms.push(("by session", Format::Binary, true));
+    }
+    for (name, format, is_by_session) in forms {
+        let mut path = folder.path().join("history");
         write_history(transactions, KEYS, OPS, format, &path)?;
+        if is_by_session {
+            let shards = folder.path().join("shards");
+            split(&path, &ReadOptions::default(), &shards, 4, SplitBy::Session, format)?;
+            std::fs::remove_file(std::mem::replace(&mut path, shards))?;
+        }
         let mut plain = 0.0;
         for (processes, workers) in [(1, 0), (1, 1), (1, 2), (2, 1)] {
             reset_peak();
@@ -108,7 +119,7 @@ fn checks(transactions: usize, measured: &Measured) -> Result<(), Box<dyn Error>
                 peak_megabytes()
             );
         }
-        std::fs::remove_file(&path)?;
+        if is_by_session { std::fs::remove_dir_all(&path)? } else { std::fs::remove_file(&path)? }
     }
     Ok(())
 }
@@ -202,7 +213,7 @@ fn volumes(transactions: usize) -> Result<(), Box<dyn Error>> {
         "{:<10} {:>18} {:>22} {:>24} {:>16}",
         "machines", "bytes a txn", "of them to others", "GB for 10^9 a machine", "fullest / mean"
     );
-    for machines in [1usize, 2, 4, 8, 16, 32] {
+    for machines in MACHINES {
         let mut by_home = vec![0u64; machines];
         read_parts(&path, &ReadOptions::default(), |part| {
             for digest in digest(&part, 0, machines, LEVEL).digests {
@@ -210,15 +221,45 @@ fn volumes(transactions: usize) -> Result<(), Box<dyn Error>> {
             }
             true
         })?;
-        let all: u64 = by_home.iter().sum();
-        let each = all as f64 / transactions as f64;
-        let others = each * (machines - 1) as f64 / machines as f64;
-        let fullest = by_home.iter().max().copied().unwrap_or(0) as f64;
-        println!(
-            "{machines:<10} {each:>18.0} {others:>22.0} {:>24.1} {:>16.2}",
-            others / machines as f64,
-            fullest * machines as f64 / all as f64
-        );
+        tell_volume(machines, transactions, &by_home, 0);
+    }
+    println!(
+        "\nthe same for causal by results: digests, sources that go back, and of each transaction the largest number that \
+         precedes it, which all are told"
+    );
+    let plan =
+        Plan::of(RESULTS[0].level, &Options::default()).ok_or("causal is decided by all workers together")?;
+    for machines in MACHINES {
+        let mut by_home = vec![0u64; machines];
+        let mut told = 0;
+        read_parts(&path, &ReadOptions::default(), |part| {
+            let Ok(Digested { digests, kept, .. }) = spread::digest(&part, 0, 0, machines, plan) else {
+                return false;
+            };
+            for digest in digests {
+                by_home[digest.home as usize] += digest.bytes() as u64 + 4 * digest.reads() as u64;
+            }
+            told += 4 * kept.len() as u64 * (machines as u64 - 1);
+            true
+        })?;
+        tell_volume(machines, transactions, &by_home, told);
     }
     Ok(())
+}
+
+const MACHINES: [usize; 6] = [1, 2, 4, 8, 16, 32];
+
+/// What goes to homes of keys, and what goes to others in any case.
+fn tell_volume(machines: usize, transactions: usize, by_home: &[u64], told: u64) {
+    let to_homes: u64 = by_home.iter().sum();
+    let told = told as f64 / transactions as f64;
+    let each = to_homes as f64 / transactions as f64;
+    let others = each * (machines - 1) as f64 / machines as f64 + told;
+    let fullest = by_home.iter().max().copied().unwrap_or(0) as f64;
+    println!(
+        "{machines:<10} {:>18.0} {others:>22.0} {:>24.1} {:>16.2}",
+        each + told,
+        others / machines as f64,
+        fullest * machines as f64 / to_homes as f64
+    );
 }

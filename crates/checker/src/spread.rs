@@ -6,11 +6,14 @@
 //! ```text
 //!   part ──> digest for home 0 ──> Home 0 ── who wrote what each read saw ──> back to whoever read the part
 //!        ──> digest for home 1 ──> Home 1 ──┘                                          │
-//!                                                        pieces of the graph (sources) │ told to all
-//!              clocks, each hand some columns  <───────────────────────────────────────┘
-//!                        │ rows of readers and sources
-//!              obligations, each home those of its keys ──> do they lead forward in the order?
+//!                       of each transaction the largest number that directly precedes it │ told to all
+//!              is every read clear?  accepted  <───────────────────────────────────────────┤
+//!              clocks, each hand some columns  <── else: pieces of the graph, told to all ─┘
+//!                        │ rows of doubtful readers and their sources
+//!              obligations, each home those of its keys ──> which of them lead backward?
 //! ```
+//!
+//! **Clear reads.** What makes no cycle is first tried without clocks: see [`Lanes::are_clear`].
 //!
 //! **Clocks by column.** A clock says of each session the last transaction that precedes. Entry `s` of a clock is the
 //! largest of entry `s` in the clocks of what directly precedes, and depends on no other entry: whoever knows the graph

@@ -44,6 +44,11 @@ impl Digest {
         self.reads.is_empty() && self.writes.is_empty() && self.initial.is_empty()
     }
 
+    /// How many reads wait for an answer.
+    pub fn reads(&self) -> usize {
+        self.reads.len()
+    }
+
     /// About how many bytes it takes on the wire.
     pub fn bytes(&self) -> usize {
         let name = |label: &Label| match label {
