@@ -36,6 +36,9 @@ struct Flags {
     /// Only so many, drawn at random; all if not given.
     #[arg(long)]
     sample: Option<usize>,
+    /// Begin none after so many minutes: those that were tried by then are a sample, too.
+    #[arg(long, value_name = "MINUTES")]
+    minutes: Option<u64>,
     /// Which ones are drawn.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -88,13 +91,16 @@ fn run(flags: &Flags) -> Result<(), Problem> {
     let reach = Reach::learn(tests, &work, jobs)?;
     let chosen = choose(planted, flags);
     let done = AtomicUsize::new(0);
-    let fates = in_parallel(&chosen, jobs, |planted| {
+    let end = flags.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
+    let fates = in_parallel(&chosen, jobs, end, |planted| {
         let fate = reach.fate(planted.mutant.number);
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         eprintln!("{done} of {}: {}: {}", chosen.len(), told(planted), name(fate));
         fate
     });
-    report(&chosen, &fates);
+    let mut tried: Vec<(Planted, Fate)> = chosen.into_iter().zip(fates).collect();
+    tried.sort_by_key(|(planted, _)| planted.mutant.number);
+    report(&tried);
     Ok(())
 }
 
@@ -112,14 +118,21 @@ fn told(planted: &Planted) -> String {
     format!("{file}:{}: in `{}`: {}", mutant.line, mutant.function, mutant.what)
 }
 
-/// Does something with every item, several at a time, and keeps the order.
-fn in_parallel<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Does something with one item after the other, several at a time, until the end; the results of those at the front.
+fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    jobs: usize,
+    end: Option<Instant>,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let goes_on = || end.is_none_or(|end| Instant::now() < end);
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
-                while let place = next.fetch_add(1, Ordering::Relaxed)
+                while goes_on()
+                    && let place = next.fetch_add(1, Ordering::Relaxed)
                     && let Some(item) = items.get(place)
                 {
                     let result = work(item);
@@ -146,7 +159,7 @@ impl Reach {
         let folder = work.join("traces");
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let numbered: Vec<(usize, Test)> = tests.into_iter().enumerate().collect();
-        let ran = in_parallel(&numbered, jobs, |(number, test)| {
+        let ran = in_parallel(&numbered, jobs, None, |(number, test)| {
             let trace = folder.join(number.to_string());
             let _ = fs::remove_file(&trace);
             let begin = Instant::now();
@@ -220,11 +233,8 @@ fn choose(planted: Vec<Planted>, flags: &Flags) -> Vec<Planted> {
         flags.files.is_empty() || flags.files.iter().any(|text| planted.file.contains(text))
     };
     let mut chosen: Vec<Planted> = planted.into_iter().filter(is_wanted).collect();
-    if let Some(sample) = flags.sample {
-        chosen.sort_by_key(|planted| mixed(flags.seed ^ u64::from(planted.mutant.number)));
-        chosen.truncate(sample);
-        chosen.sort_by_key(|planted| planted.mutant.number);
-    }
+    chosen.sort_by_key(|planted| mixed(flags.seed ^ u64::from(planted.mutant.number)));
+    chosen.truncate(flags.sample.unwrap_or(usize::MAX));
     chosen
 }
 
@@ -237,10 +247,10 @@ fn mixed(number: u64) -> u64 {
 }
 
 /// A table by file, and whoever got away.
-fn report(chosen: &[Planted], fates: &[Fate]) {
+fn report(tried: &[(Planted, Fate)]) {
     let mut files: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
     let mut total = [0; 4];
-    for (planted, &fate) in chosen.iter().zip(fates) {
+    for &(ref planted, fate) in tried {
         files.entry(&planted.file).or_default()[fate as usize] += 1;
         total[fate as usize] += 1;
     }
@@ -252,7 +262,7 @@ fn report(chosen: &[Planted], fates: &[Fate]) {
         println!("| {file} | {tried} | {failed} | {timed_out} | {survived} | {not_reached} |");
     }
     println!();
-    for (planted, &fate) in chosen.iter().zip(fates) {
+    for &(ref planted, fate) in tried {
         if matches!(fate, Fate::Survived | Fate::NotReached) {
             println!("- {}: {}", told(planted), name(fate));
         }
