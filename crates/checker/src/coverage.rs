@@ -320,6 +320,14 @@ mod tests {
         assert_eq!((lists.writes, lists.unread), (3, 1));
     }
 
+    /// What a transaction reads of itself shows nothing of the database; what it reads of the one before it does.
+    #[test]
+    fn own_reads_do_not_count_and_earlier_ones_do() {
+        assert_eq!(of("a: w(x,1) r(x,1)\n").unread, 1);
+        assert_eq!(of("a: w(x,1) | r(x,1)\n").unread, 0);
+        assert_eq!(of("a: w(x,1) | w(y,1) r(x,1)\n").unread, 1);
+    }
+
     #[test]
     fn counts_what_ranges_and_predicates_showed() {
         let it =

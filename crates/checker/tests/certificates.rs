@@ -614,7 +614,8 @@ fn the_text_form_is_the_documented_one() {
 /// Edges are only told; still they must not contradict what is plain to see.
 #[test]
 fn edges_must_fit_the_history() {
-    let history = read("s1: r(x,_) w(y,1) @0..5\ns2: r(y,_) w(x,1) @10..15\n");
+    let history =
+        read("s1: r(x,_) w(y,1) @0..5\ns2: r(y,_) w(x,1) @10..15\ns3: w(z,1) @@1..2 | w(z,2) @@3..4\n");
     let text = |edge: &str| {
         let line = written(&violated(&history, Level::SERIALIZABLE, &["s1:0", "s2:0"]));
         line.replace("[\"s1:0\",\"s2:0\"]}", &format!("[\"s1:0\",\"s2:0\"],\"edges\":[{edge}]}}"))
@@ -623,6 +624,9 @@ fn edges_must_fit_the_history() {
         (r#"{"from":"s1:0","to":"s2:0","edge":"rw","key":"x"}"#, true),
         (r#"{"from":"s1:0","to":"s2:0","edge":"rt"}"#, true),
         (r#"{"from":null,"to":"s2:0","edge":"wr","key":"y"}"#, true),
+        (r#"{"from":"s3:0","to":"s3:1","edge":"ts"}"#, true),
+        (r#"{"from":"s1:0","to":"s3:0","edge":"ts"}"#, false),
+        (r#"{"from":"s3:0","to":"s1:0","edge":"ts"}"#, false),
         (r#"{"from":"s2:0","to":"s1:0","edge":"rt"}"#, false),
         (r#"{"from":"s1:0","to":"s2:0","edge":"so"}"#, false),
         (r#"{"from":"s1:0","to":"s2:0","edge":"rw","key":"y"}"#, false),
