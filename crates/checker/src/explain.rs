@@ -734,3 +734,26 @@ impl<'a> Facts<'a> {
         questions
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history::formats::notation;
+
+    /// A lock that was taken twice more often than it was let go: every read may have seen any of dozens of writes, and no
+    /// short argument says why none will do. The search for one ends, and not after a thousandfold of what it may cost.
+    #[test]
+    fn the_search_for_an_argument_ends() {
+        let taken = (0..40).map(|it| format!("t{it}: r(lock,0) w(lock,1)\n"));
+        let let_go = (0..38).map(|it| format!("g{it}: r(lock,1) w(lock,0)\n"));
+        let text: String = std::iter::once("init: lock=0\n".to_owned()).chain(taken).chain(let_go).collect();
+        let history = notation::parse(&text).expect("the notation is right");
+        let options = Options::default();
+        let problem = observe(&history, options.ryow).expect("nobody contradicts itself");
+        let effort = Effort::default();
+        let argument = argue_cases(&history, &problem, Level::SERIALIZABLE, &options, &effort);
+        assert!(argument.is_none(), "{:?}", argument.map(|it| it.edges));
+        let spent = effort.facts.get();
+        assert!((EFFORT_MAX..2 * EFFORT_MAX).contains(&spent), "{spent} facts");
+    }
+}
