@@ -430,3 +430,55 @@ impl Regions {
         self.spans.get(place).is_some_and(|&(start, end)| start <= one.min(other) && one.max(other) <= end)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Level, Options, Rule};
+
+    #[test]
+    fn stretches_that_touch_are_one() {
+        let regions = Regions::spanned(&[(9, 7), (3, 1), (5, 3), (20, 12)]);
+        assert_eq!(regions.spans, [(1, 5), (7, 9), (12, 20)]);
+        assert!(regions.hold(1) && regions.hold(20) && !regions.hold(6) && !regions.hold(NONE));
+        assert!(regions.hold_both(5, 1) && !regions.hold_both(5, 7));
+        assert_eq!(Regions::joined(&[regions, Regions::spanned(&[(7, 5)])]).spans, [(1, 9), (12, 20)]);
+    }
+
+    /// Three transactions of two sessions; the first of the file saw the last one.
+    fn piece(sources: [u32; 2]) -> Piece {
+        Piece {
+            base: 0,
+            chain: vec![0, 1, 1],
+            previous: vec![NONE, NONE, 1],
+            first_read: vec![0, 1, 2, 2],
+            sources: sources.to_vec(),
+            of_unknown: Vec::new(),
+            is_forward: false,
+        }
+    }
+
+    #[test]
+    fn what_precedes_gets_a_smaller_number() {
+        let plan = Plan::of(Level::new(Rule::Causal, true, false), &Options::default()).expect("decided so");
+        let graph = Graph::new([&piece([2, NONE])].into_iter(), 2, plan).expect("no cycle");
+        assert_eq!([0, 1, 2].map(|place| graph.number(place)), [2, 0, 1]);
+        assert_eq!(
+            (graph.chain.as_slice(), graph.previous.as_slice()),
+            (&[1, 1, 0][..], &[NONE, 0, NONE][..])
+        );
+        assert_eq!((graph.sources_of(2), graph.tops.as_slice()), (&[1][..], &[0, 1, 2][..]));
+        // 0 saw 2, which follows 1, which saw 0.
+        let cyclic = Graph::new([&piece([2, 0])].into_iter(), 2, plan);
+        assert_eq!(cyclic.err(), Some(Open::Cycle));
+    }
+
+    #[test]
+    fn edges_within_regions_are_sorted() {
+        let plan = Plan::of(Level::new(Rule::Causal, true, false), &Options::default()).expect("decided so");
+        let graph = Graph::new([&piece([2, NONE])].into_iter(), 2, plan).expect("no cycle");
+        let regions = Regions::spanned(&[(2, 0)]);
+        assert!(!graph.is_acyclic(&regions, vec![(2, 0)]), "0 precedes 1, which 2 saw");
+        assert!(graph.is_acyclic(&regions, vec![(0, 2)]));
+    }
+}

@@ -248,11 +248,8 @@ impl Look<'_> {
 
     /// Where versions of a value, or of a larger one, begin.
     fn first(&self, value: u32) -> usize {
-        let Some(at) = self.versions.get(self.hint) else {
-            return self.versions.partition_point(|version| version.0 < value);
-        };
-        if at.0 > value {
-            return self.versions[..self.hint].partition_point(|version| version.0 < value);
+        if self.hint > 0 && self.versions[self.hint - 1].0 >= value {
+            return self.versions[..self.hint - 1].partition_point(|version| version.0 < value);
         }
         let mut step = 1;
         let mut from = self.hint;
@@ -265,5 +262,25 @@ impl Look<'_> {
         }
         let to = (from + step).min(self.versions.len());
         from + self.versions[from..to].partition_point(|version| version.0 < value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_the_only_other_writer() {
+        let versions = [(1, 10), (3, 11), (3, 12), (5, 13), (7, 14), (9, 15)];
+        for hint in 0..=versions.len() {
+            let source = |value, by| Look { versions: &versions, initial: 9, hint }.up(value, by);
+            assert_eq!([source(1, 20), source(5, 20), source(7, 20)], [10, 13, 14]);
+            assert_eq!(source(3, 20), DOUBTFUL, "two wrote it");
+            assert_eq!(source(3, 11), 12, "it did not see itself");
+            assert_eq!(source(5, 13), DOUBTFUL, "nobody else wrote it");
+            assert_eq!(source(4, 20), DOUBTFUL, "nobody wrote it");
+            assert_eq!(source(9, 20), DOUBTFUL, "it is the initial value, too");
+            assert_eq!(source(9, 15), NONE);
+        }
     }
 }

@@ -437,3 +437,46 @@ fn fetch(columns: &[impl AsRef<Columns>], txn: u32, into: &mut [u32]) {
         at += row.len();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_writer_is_found_from_anywhere() {
+        let writers = [2, 3, 5, 8, 13, 21, 34];
+        for hint in 0..=writers.len() {
+            for number in 0..40 {
+                let mut next = Next { writers: &writers, hint };
+                next.seek(number);
+                assert_eq!(next.hint, writers.partition_point(|&writer| writer < number), "{hint} {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_writer_that_was_seen_is_found_from_anywhere() {
+        let doubts = Doubts { writers: vec![99, 2, 3, 5, 8, 13, 0], ..Doubts::default() };
+        let group = Group { chain: 0, from: 1, to: 6 };
+        for hint in group.from..group.to {
+            for number in 3..20 {
+                let before = doubts.writers[1..6].partition_point(|&writer| writer < number) as u32;
+                assert_eq!(doubts.last_before(group, hint, number), before, "{hint} {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_is_clear_if_no_writer_lies_between() {
+        let mut lanes = Lanes::default();
+        lanes.read(Seen { txn: 6, source: 2 }, None);
+        lanes.end_key([2, 4].into_iter());
+        // What directly precedes 6 is 3; then 4, another writer.
+        assert!(lanes.are_clear(&[0, 0, 0, 0, 0, 0, 4]));
+        assert!(!lanes.are_clear(&[0, 0, 0, 0, 0, 0, 5]));
+        let mut initial = Lanes::default();
+        initial.read(Seen { txn: 1, source: NONE }, None);
+        initial.end_key([0].into_iter());
+        assert!(initial.are_clear(&[0, 0]) && !initial.are_clear(&[0, 1]));
+    }
+}
