@@ -502,6 +502,7 @@ fn socket(transactions: usize) -> Result<(), Box<dyn Error>> {
                 spill: None,
                 journal_max: 1 << 30,
                 joiner: None,
+                workers: None,
             },
             sources: vec![service::Source::Tcp("127.0.0.1:0".parse()?)],
             outlets: service::Outlets::default(),

@@ -15,6 +15,9 @@
 //!   no suspects: accepted.   else their transactions ── gather at worker 0 ──> the usual check, the usual argument
 //! ```
 //!
+//! While transactions arrive ([`hire`]), each worker has the online checker of its keys, and the watermark passes everywhere at
+//! the same logical time.
+//!
 //! By results, read committed, read atomic and causal are accepted by all workers together (`clocks`): reads are joined with
 //! writers by key, session clocks computed by column, obligations found by key. At other levels independent components of
 //! sessions and keys are placed on workers and decided there (`components`), a single one by a single worker.
@@ -29,11 +32,13 @@ mod exchange;
 mod gather;
 mod job;
 mod monitor;
+mod online;
 mod setup;
 mod source;
 mod timestamps;
 
 pub use job::{Answer, By, Found, Job, check};
 pub use monitor::{Monitor, Standing};
+pub use online::{Gone, Hands, hire, serve};
 pub use setup::{Cluster, Failure, Lost, Setup, hosts};
 pub use source::{Share, files_of, level_in_header};

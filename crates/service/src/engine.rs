@@ -13,6 +13,7 @@
 //! **Invariant.** The checker's state is a function of the checkpoint and the journal. So a restart comes to the
 //! same state, finds the same findings with the same numbers, and tells those that the ledger does not hold.
 
+use crate::checking::{Checker, Crew};
 use crate::feed::{FEED, Join, Joiner, Output};
 use crate::intake::{Acknowledge, Batch, Place};
 use crate::journal::{self, Journal, Record};
@@ -21,11 +22,11 @@ use crate::outlet::finding_line;
 use crate::pace::{Pace, Pacer, Reached};
 use crate::spill::Spill;
 use crate::store::{Head, Ledger, Store, last_lines};
-use checker::timestamped::online::{Found, Online, Settings};
+use checker::timestamped::online::{Found, Settings};
 use history::Timestamp;
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -44,6 +45,8 @@ pub struct EngineOptions {
     pub journal_max: u64,
     /// What arrives is put together with a change stream first.
     pub joiner: Option<Joiner>,
+    /// Who has the keys, if not the engine's own thread. Findings do not depend on it.
+    pub workers: Option<Crew>,
 }
 
 /// What one step brought.
@@ -75,7 +78,7 @@ impl fmt::Debug for Told {
 
 /// The checker, its journal and its checkpoints.
 pub struct Engine {
-    online: Online,
+    online: Checker,
     join: Option<Box<dyn Join>>,
     pacer: Pacer,
     options: EngineOptions,
@@ -103,22 +106,18 @@ impl Engine {
         }
     }
 
-    fn fresh(settings: &Settings) -> io::Result<Online> {
-        Online::new(settings.clone())
-            .map_err(|refusal| io::Error::new(io::ErrorKind::InvalidInput, refusal.to_string()))
-    }
-
     fn without_state(options: EngineOptions) -> io::Result<Self> {
-        let online = Self::fresh(&options.settings)?;
         let spill = options.spill.as_deref().map(|folder| Spill::create(folder, false)).transpose()?;
-        Self::new(online, spill, &Head::default(), options)
+        Self::new(None, spill, &Head::default(), options)
     }
 
-    fn new(online: Online, spill: Option<Spill>, head: &Head, options: EngineOptions) -> io::Result<Self> {
-        let online = match spill.clone() {
-            Some(spill) => online.with_cold(Box::new(spill)),
-            None => online,
-        };
+    fn new(
+        saved: Option<&mut dyn Read>,
+        spill: Option<Spill>,
+        head: &Head,
+        options: EngineOptions,
+    ) -> io::Result<Self> {
+        let online = Checker::open(&options.settings, options.workers.as_ref(), saved, spill.as_ref())?;
         let pacer = Pacer::new(options.pace);
         let join = options.joiner.as_ref().map(|joiner| joiner.open(head.join.as_deref())).transpose()?;
         let places = head.places();
@@ -127,19 +126,18 @@ impl Engine {
 
     fn with_state(options: EngineOptions, folder: &Path) -> io::Result<(Self, Told)> {
         let store = Store::open(folder)?;
-        let (head, online) = match store.load()? {
-            None => (Head::default(), Self::fresh(&options.settings)?),
-            Some((head, mut input)) => {
-                let online = Online::restore(options.settings.clone(), &mut input)
-                    .map_err(|damaged| io::Error::new(io::ErrorKind::InvalidData, damaged.to_string()))?;
-                (head, online)
-            }
+        let (head, mut saved) = match store.load()? {
+            None => (Head::default(), None),
+            Some((head, input)) => (head, Some(input)),
         };
         let spill = Spill::open(&store.spill(), &head.spill, true)?;
         let ledger = Ledger::open(&store.findings())?;
-        let mut engine = Self::new(online, Some(spill), &head, options)?;
+        let saved = saved.as_mut().map(|input| input as &mut dyn Read);
+        let mut engine = Self::new(saved, Some(spill), &head, options)?;
         let mut told = Told::default();
         let whole = journal::read(&store.journal(), |record| engine.replay(record, &mut told))?;
+        engine.online.catch_up()?;
+        told.findings.extend(engine.online.findings()?);
         let already_told = ledger.count;
         told.findings.retain(|found| found.number >= already_told);
         told.lines = told.findings.iter().map(finding_line).collect();
@@ -167,7 +165,7 @@ impl Engine {
             }
             Record::Advance(watermark, horizon) => self.online.advance(watermark, horizon)?,
         }
-        told.findings.extend(self.online.findings());
+        told.findings.extend(self.online.findings()?);
         Ok(())
     }
 
@@ -270,7 +268,7 @@ impl Engine {
         if let Some((watermark, horizon)) = self.pacer.reached(now) {
             self.advance(watermark, horizon)?;
         }
-        while let Some((watermark, horizon)) = self.memory_is_short() {
+        while let Some((watermark, horizon)) = self.memory_is_short()? {
             self.hurried += 1;
             self.advance(watermark, horizon)?;
         }
@@ -278,9 +276,14 @@ impl Engine {
     }
 
     /// What is open does not fit into memory: an earlier watermark makes room.
-    fn memory_is_short(&mut self) -> Option<Reached> {
-        let max = self.options.settings.memory_max?;
-        (self.online.size().bytes > max).then(|| self.pacer.hurry()).flatten()
+    fn memory_is_short(&mut self) -> io::Result<Option<Reached>> {
+        let Some(max) = self.options.settings.memory_max else { return Ok(None) };
+        if self.online.size().bytes <= max {
+            return Ok(None);
+        }
+        // It may have become less since workers last said.
+        self.online.catch_up()?;
+        Ok((self.online.size().bytes > max).then(|| self.pacer.hurry()).flatten())
     }
 
     fn advance(&mut self, watermark: Timestamp, horizon: Option<Timestamp>) -> io::Result<()> {
@@ -292,7 +295,7 @@ impl Engine {
 
     /// 4. The journal is on disk before anything that follows from it is told.
     fn collect(&mut self, told: &mut Told) -> io::Result<()> {
-        let findings = self.online.findings();
+        let findings = self.online.findings()?;
         let lines: Vec<String> = findings.iter().map(finding_line).collect();
         if let (Some(durable), false) = (&mut self.durable, lines.is_empty()) {
             durable.journal.sync()?;
@@ -316,8 +319,7 @@ impl Engine {
         let mut told = Told::default();
         let end = Timestamp { physical: i64::MAX, logical: u32::MAX };
         self.advance(end, None)?;
-        self.collect(&mut told)?;
-        self.checkpoint()?;
+        self.write_checkpoint(&mut told)?;
         Ok(told)
     }
 
@@ -326,13 +328,21 @@ impl Engine {
         self.durable.as_ref().is_some_and(|durable| durable.journal.len() > self.options.journal_max)
     }
 
-    /// Writes the whole state down, so that a restart needs no journal.
-    pub fn checkpoint(&mut self) -> io::Result<()> {
+    /// Writes the whole state down, so that a restart needs no journal. What workers found until then is told.
+    pub fn checkpoint(&mut self) -> io::Result<Told> {
+        let mut told = Told::default();
+        self.write_checkpoint(&mut told)?;
+        Ok(told)
+    }
+
+    fn write_checkpoint(&mut self, told: &mut Told) -> io::Result<()> {
+        self.online.catch_up()?;
+        self.collect(told)?;
         let (Some(durable), Some(spill)) = (&mut self.durable, &self.spill) else { return Ok(()) };
         durable.journal.sync()?;
         durable.ledger.sync()?;
         let files = spill.files()?;
-        let online = &self.online;
+        let online = &mut self.online;
         let join = self.join.as_ref().map(|join| join.save());
         durable.store.save(&Head::new(files.clone(), &self.places, join), |out| online.save(out))?;
         durable.journal = Journal::open(&durable.store.journal(), 0)?;
@@ -347,11 +357,11 @@ impl Engine {
     /// From now on it may take so many.
     pub fn set_state_max(&mut self, bytes: usize) {
         self.options.settings.memory_max = Some(bytes);
-        self.online.set_memory_max(Some(bytes));
+        self.online.set_memory_max(bytes);
     }
 
     /// The checker.
-    pub fn online(&self) -> &Online {
+    pub fn online(&self) -> &Checker {
         &self.online
     }
 

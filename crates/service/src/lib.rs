@@ -6,6 +6,8 @@
 //!   they are durable.
 //! * [`Engine`] — the online checker with its journal, its checkpoints and its spill: a function of batches
 //!   and moments, without threads or clocks of its own, so that tests can stop it at any step.
+//! * [`Crew`] — those who have the keys, where one thread is not enough: the engine sends them pieces of transactions, and
+//!   puts what they find into one order.
 //! * [`Feed`] and [`Join`] — a database's change stream, and what puts it together with what clients saw.
 //! * [`Service`] — the threads around it: sources, the engine's own, HTTP, the way out of findings.
 //!
@@ -27,6 +29,7 @@
 //! order, so the same findings with the same numbers, and those that were told are not told again.
 
 mod broker;
+mod checking;
 mod engine;
 mod feed;
 mod http;
@@ -45,6 +48,7 @@ mod store;
 mod syncer;
 
 pub use broker::BrokerAddress;
+pub use checking::{Checker, Crew};
 pub use engine::{Engine, EngineOptions, Told};
 pub use feed::{Feed, Join, Joiner, News, OpenFeed, Output};
 pub use http::HttpOptions;
@@ -54,4 +58,4 @@ pub use outlet::{Outlets, Webhook, finding_line};
 pub use pace::Pace;
 pub use service::{Ended, Options, Service, Source, Trouble};
 pub use spill::Spill;
-pub use status::{Delays, Sample, Status};
+pub use status::{Delays, Sample, Status, WorkerStatus};

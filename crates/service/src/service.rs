@@ -7,7 +7,7 @@ use crate::http::{self, HttpOptions};
 use crate::intake::{self, Intake, Outflow};
 use crate::outlet::Outlets;
 use crate::sockets;
-use crate::status::{Board, Delays, FINDINGS_MAX, Sample, Status, memory_bytes};
+use crate::status::{Board, Delays, FINDINGS_MAX, Sample, Status, WorkerStatus, memory_bytes};
 use crate::syncer::Syncer;
 use checker::timestamped::online::Kind;
 use std::io::{self, Read};
@@ -410,7 +410,8 @@ impl Worker {
     }
 
     fn checkpoint(&mut self) -> Result<(), Trouble> {
-        self.engine.checkpoint().map_err(while_doing("writing a checkpoint"))?;
+        let told = self.engine.checkpoint().map_err(while_doing("writing a checkpoint"))?;
+        self.tell(&told)?;
         self.checkpoints += 1;
         Ok(())
     }
@@ -443,6 +444,7 @@ impl Worker {
             status.hurried = self.engine.hurried();
             status.webhook_given_up = self.given_up.as_ref().map_or(0, |count| count.load(Ordering::Relaxed));
             status.checkpoints = self.checkpoints;
+            status.workers = online.standings().iter().enumerate().map(WorkerStatus::new).collect();
         });
     }
 

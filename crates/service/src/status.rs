@@ -1,6 +1,6 @@
 //! How things stand, for people and for Prometheus.
 
-use checker::timestamped::online::Kind;
+use checker::timestamped::online::{Kind, Standing};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -60,6 +60,51 @@ pub struct Status {
     pub webhook_given_up: u64,
     /// Checkpoints written.
     pub checkpoints: u64,
+    /// How far each worker is, if there are several.
+    pub workers: Vec<WorkerStatus>,
+}
+
+/// How far a worker is, as it last said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WorkerStatus {
+    /// Its number.
+    pub worker: usize,
+    /// Pieces of transactions it has taken.
+    pub pieces: u64,
+    /// Keys it has in memory.
+    pub keys: usize,
+    /// Results there whose verdict is open.
+    pub open_results: usize,
+    /// Bytes of memory that its part of the state takes.
+    pub state_bytes: u64,
+    /// Bytes sent to it.
+    pub sent_bytes: u64,
+}
+
+impl WorkerStatus {
+    pub(crate) fn new((worker, standing): (usize, &Standing)) -> Self {
+        Self {
+            worker,
+            pieces: standing.pieces,
+            keys: standing.size.keys,
+            open_results: standing.size.open_results,
+            state_bytes: standing.size.bytes as u64,
+            sent_bytes: standing.bytes_sent,
+        }
+    }
+}
+
+/// `worker 0: 1200000 pieces of transactions, 50000 keys, 310 open results, 24 MB, 96 MB sent to it`.
+impl std::fmt::Display for WorkerStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { worker, pieces, keys, open_results, state_bytes, sent_bytes } = self;
+        let (state, sent) = (state_bytes >> 20, sent_bytes >> 20);
+        write!(
+            f,
+            "worker {worker}: {pieces} pieces of transactions, {keys} keys, {open_results} open results, {state} MB, \
+             {sent} MB sent to it"
+        )
+    }
 }
 
 /// What the plots show: one a second.
@@ -249,6 +294,9 @@ impl Board {
             let _ =
                 writeln!(out, "taipan_findings_total{{kind=\"{name}\",violation=\"{violation}\"}} {count}");
         }
+        if !status.workers.is_empty() {
+            worker_metrics(&mut out, &status.workers);
+        }
         let _ = writeln!(
             out,
             "# HELP taipan_delay_seconds From arrival to provisional verdict, by transaction.\n# TYPE taipan_delay_seconds histogram"
@@ -263,6 +311,24 @@ impl Board {
         let _ =
             writeln!(out, "taipan_delay_seconds_sum {}\ntaipan_delay_seconds_count {sum}", inner.delay_sum);
         out
+    }
+}
+
+type OfWorker = fn(&WorkerStatus) -> u64;
+
+fn worker_metrics(out: &mut String, workers: &[WorkerStatus]) {
+    let metrics: [(&str, &str, &str, OfWorker); 5] = [
+        ("pieces_total", "counter", "Pieces of transactions a worker took.", |it| it.pieces),
+        ("keys", "gauge", "Keys a worker has in memory.", |it| it.keys as u64),
+        ("open_results", "gauge", "Results at a worker whose verdict is open.", |it| it.open_results as u64),
+        ("state_bytes", "gauge", "Memory of a worker's part of the state.", |it| it.state_bytes),
+        ("sent_bytes_total", "counter", "Bytes sent to a worker.", |it| it.sent_bytes),
+    ];
+    for (name, kind, help, value) in metrics {
+        let _ = writeln!(out, "# HELP taipan_worker_{name} {help}\n# TYPE taipan_worker_{name} {kind}");
+        for worker in workers {
+            let _ = writeln!(out, "taipan_worker_{name}{{worker=\"{}\"}} {}", worker.worker, value(worker));
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The engine over restarts: whatever the order of arrival and wherever it is stopped, what is told is the same, once.
 
-use checker::timestamped::online::Settings;
+use checker::timestamped::online::{Cold, Here, Settings, Workers};
 use checker::{Level, Rule};
 use proptest::prelude::*;
-use service::{Batch, Engine, EngineOptions, Pace, Told};
+use service::{Batch, Crew, Engine, EngineOptions, Pace, Told};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
@@ -75,7 +75,18 @@ fn options(state: Option<&Path>, window: u64, memory_max: Option<usize>) -> Engi
         spill: None,
         journal_max: u64::MAX,
         joiner: None,
+        workers: None,
     }
+}
+
+/// Keys on so many workers; 0 for none.
+fn crew(workers: usize) -> Option<Crew> {
+    (workers > 0).then(|| {
+        Crew::new(move |spill| {
+            let cold = move || spill.clone().map(|spill| Box::new(spill) as Box<dyn Cold>);
+            Ok(Box::new(Here::new(workers, cold)) as Box<dyn Workers>)
+        })
+    })
 }
 
 /// What a finding is about, without its number: numbers depend on when watermarks pass.
@@ -103,10 +114,21 @@ fn at_once(lines: &[String], keys: u64) -> BTreeSet<String> {
 
 /// With crashes: the engine is dropped without a word after any batch, its journal loses its end, and whoever sends
 /// goes on where it last heard that things were durable.
-fn with_crashes(lines: &[String], keys: u64, random: &mut Random, memory_max: Option<usize>) -> Vec<String> {
+fn with_crashes(
+    lines: &[String],
+    keys: u64,
+    random: &mut Random,
+    memory_max: Option<usize>,
+    workers: usize,
+) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
-    let open = || Engine::open(options(Some(folder.path()), 12, memory_max)).expect("the state can be read");
-    let (mut engine, _) = open();
+    let open = |random: &mut Random| {
+        // With workers, after a crash there may be more or fewer of them, or none.
+        let workers = if workers > 0 { crew(random.below(workers as u64 + 1) as usize) } else { None };
+        let options = EngineOptions { workers, ..options(Some(folder.path()), 12, memory_max) };
+        Engine::open(options).expect("the state can be read")
+    };
+    let (mut engine, _) = open(random);
     told(&mut engine, &[header(keys)]);
     let mut at = 0;
     while at < lines.len() {
@@ -114,14 +136,14 @@ fn with_crashes(lines: &[String], keys: u64, random: &mut Random, memory_max: Op
         told(&mut engine, &lines[at..at + len]);
         at += len;
         match random.below(6) {
-            0 => engine.checkpoint().expect("there is room"),
+            0 => drop(engine.checkpoint().expect("there is room")),
             1 | 2 => {
                 assert_eq!(engine.hurried(), 0, "what is open fits into memory");
                 drop(engine);
                 if random.below(2) == 0 {
                     add_garbage(folder.path(), random);
                 }
-                (engine, _) = open();
+                (engine, _) = open(random);
             }
             _ => {}
         }
@@ -130,7 +152,7 @@ fn with_crashes(lines: &[String], keys: u64, random: &mut Random, memory_max: Op
     assert!(memory_max.is_none() || engine.online().counters().evicted > 0, "versions went to disk");
     engine.finish().expect("nothing is in the way");
     drop(engine);
-    let (_, again) = open();
+    let (_, again) = open(random);
     assert!(again.lines.is_empty(), "everything was told before: {:?}", again.lines);
     let told = std::fs::read_to_string(folder.path().join("findings.jsonl")).expect("it is there");
     told.lines().map(str::to_owned).collect()
@@ -151,10 +173,10 @@ fn add_garbage(folder: &Path, random: &mut Random) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn crashes_and_orders_of_arrival_change_nothing(seed in 0u64..1_000_000, tight in any::<bool>()) {
+    fn crashes_and_orders_of_arrival_change_nothing(seed in 0u64..1_000_000, tight in any::<bool>(), workers in 0usize..4) {
         let keys = if tight { 400 } else { 5 };
         let lines = transactions(seed, if tight { 300 } else { 120 }, keys);
         let expected = at_once(&lines, keys);
@@ -162,7 +184,7 @@ proptest! {
         let mut random = Random(seed + 1);
         let arrived = shuffled(lines, 8, &mut random);
         let memory_max = tight.then_some(90_000);
-        let found = with_crashes(&arrived, keys, &mut random, memory_max);
+        let found = with_crashes(&arrived, keys, &mut random, memory_max, workers);
         let numbers: Vec<u64> = found
             .iter()
             .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["number"].as_u64().expect("a number"))

@@ -31,6 +31,7 @@ fn service(stale: u64) -> Service {
             spill: None,
             journal_max: u64::MAX,
             joiner: None,
+            workers: None,
         },
         sources: vec![
             Source::Http(HttpOptions { address, token: Some("secret".to_owned()), body_max: 1 << 20 }),

@@ -22,6 +22,9 @@ pub(crate) fn run(
 }
 
 #[cfg(feature = "cluster")]
+pub(crate) use several::{end, setup_of};
+
+#[cfg(feature = "cluster")]
 mod several {
     use super::{CheckFlags, Checking, Console, Outcome, Sink};
     use crate::checking::{Order, milliseconds};
@@ -60,7 +63,7 @@ mod several {
     /// A process is gone, and with it what it knew: no verdict can be given. The others notice it at the same time: who
     /// ends at once would be taken for the one that is gone.
     #[expect(clippy::exit, reason = "the workers wait for messages that will not come")]
-    fn end(process: usize, address: &str) {
+    pub(crate) fn end(process: usize, address: &str) {
         static FIRST: Once = Once::new();
         FIRST.call_once(|| {
             let _ = writeln!(
@@ -90,8 +93,18 @@ mod several {
     }
 
     fn setup(flags: &WorkerFlags) -> Result<Setup, String> {
-        let workers = flags.workers.unwrap_or(1).into();
-        let (Some(path), Some(process)) = (&flags.cluster, flags.process) else {
+        setup_of(flags.workers, flags.cluster.as_deref(), flags.process, flags.wait)
+    }
+
+    /// Who works, as flags say.
+    pub(crate) fn setup_of(
+        workers: Option<u16>,
+        cluster: Option<&Path>,
+        process: Option<usize>,
+        wait: u64,
+    ) -> Result<Setup, String> {
+        let workers = workers.unwrap_or(1).into();
+        let (Some(path), Some(process)) = (cluster, process) else {
             return Ok(Setup::threads(workers));
         };
         let name = path.display();
@@ -101,7 +114,7 @@ mod several {
             let last = addresses.len() - 1;
             return Err(format!("--process {process}: {name} has the processes 0 to {last}"));
         }
-        let patience = Duration::from_secs(flags.wait);
+        let patience = Duration::from_secs(wait);
         Ok(Setup { workers, cluster: Some(Cluster { addresses, process, patience }) })
     }
 

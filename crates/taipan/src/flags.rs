@@ -9,7 +9,7 @@ mod workers;
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
 pub(crate) use hunting::{HuntFlags, HuntOutput, WritesSee};
 pub(crate) use installing::{CompletionsFlags, ManFlags};
-pub(crate) use watch::WatchFlags;
+pub(crate) use watch::{CrewFlags, WatchFlags};
 #[cfg(feature = "cluster")]
 pub(crate) use workers::Whose;
 pub(crate) use workers::{Axis, SplitFlags, WorkerFlags};

@@ -15,6 +15,7 @@ mod checking;
 mod clustered;
 mod commands;
 mod console;
+mod crew;
 mod exit;
 mod flags;
 mod following;

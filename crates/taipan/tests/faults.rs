@@ -135,7 +135,9 @@ fn pair(number: usize) -> [String; 2] {
             "{{\"session\":{session},\"seq\":{number},\"db\":{{\"start\":{start},\"commit\":{commit}}},\"ops\":[{op}]}}\n"
         )
     };
-    let op = |kind: &str, value: &str| format!("{{\"op\":\"{kind}\",\"key\":\"k\",\"value\":{value}}}");
+    // On several keys, so that several workers have some.
+    let key = number % 7;
+    let op = |kind: &str, value: &str| format!("{{\"op\":\"{kind}\",\"key\":\"k{key}\",\"value\":{value}}}");
     [line(1, at, &op("write", &number.to_string())), line(2, at + 4, &op("read", &seen))]
 }
 
@@ -145,9 +147,13 @@ struct Watching {
     found: Receiver<String>,
 }
 
-fn watch(at: &Path) -> Watching {
+fn watch(at: &Path, more: &[&str]) -> Watching {
     let arguments = ["watch", "--unix", "socket", "--state", "state", "--window", "40", "-q"];
-    let mut child = command(&arguments, at).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command(&[&arguments, more].concat(), at)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
     let (send, found) = channel();
     std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(|line| drop(send.send(line))));
@@ -189,6 +195,24 @@ fn send(at: &Path, lines: &[String], from: usize) -> usize {
 /// Killed again and again, a watch that keeps its state loses nothing that it acknowledged, and tells every finding.
 #[test]
 fn a_watch_that_is_killed_loses_nothing_that_it_acknowledged() {
+    killed_again_and_again(|_| &[]);
+}
+
+/// The same with keys on workers, also when it comes back with more or fewer of them.
+#[cfg(feature = "cluster")]
+#[test]
+fn a_watch_on_workers_that_is_killed_loses_nothing_that_it_acknowledged() {
+    killed_again_and_again(|_| &["--workers", "2"]);
+    killed_again_and_again(|kills| match kills % 4 {
+        0 => &["--workers", "2"],
+        1 => &["--workers", "3"],
+        2 => &[],
+        _ => &["--workers", "1"],
+    });
+}
+
+/// `more` says how the watch is started after so many kills.
+fn killed_again_and_again(more: impl Fn(u32) -> &'static [&'static str]) {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let mut lines: Vec<String> = (0..PAIRS).flat_map(pair).collect();
@@ -197,7 +221,7 @@ fn a_watch_that_is_killed_loses_nothing_that_it_acknowledged() {
     let mut durable = 0;
     let mut kills = 0;
     while durable < lines.len() {
-        let mut watching = watch(at);
+        let mut watching = watch(at, more(kills));
         let (wait, is_last) = (20 + random(220), kills >= 6);
         std::thread::scope(|scope| {
             let (lines, from) = (&lines, durable);

@@ -140,6 +140,75 @@ fn a_process_that_dies_is_named_and_ends_the_run() {
     drop(writer);
 }
 
+/// A watch with keys on workers of three processes tells what one thread tells, byte for byte, and goes on from its state with
+/// any other number.
+#[test]
+fn a_watch_on_workers_and_processes_tells_what_one_thread_tells() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = generate(folder.path(), "bad.jsonl", &["--bug", "lost-update:2", "--bug", "stale-read:2"]);
+    let alone = run(&["watch", &path, "--window", "300", "-q"]);
+    assert_eq!(alone.status.code(), Some(1), "{alone:?}");
+    for workers in ["1", "2", "4"] {
+        let several = run(&["watch", &path, "--window", "300", "-q", "--workers", workers]);
+        assert_eq!(text(&several.stdout), text(&alone.stdout), "{workers} workers");
+        assert_eq!(several.status.code(), Some(1));
+    }
+    let hosts = hosts(folder.path(), &loopback(3));
+    let state = folder.path().join("state").display().to_string();
+    let crew = |process: &'static str| ["watch", "--cluster", &hosts, "--process", process, "--workers", "2"];
+    let others = [crew("1"), crew("2")].map(|arguments| taipan(&arguments).spawn().expect("taipan runs"));
+    let mut first = taipan(&crew("0"));
+    let first = first.args([&path, "--window", "300", "--monitor", "1", "--state", &state]).output();
+    let first = first.expect("taipan runs");
+    assert_eq!(text(&first.stdout), text(&alone.stdout));
+    assert_eq!(first.status.code(), Some(1), "{first:?}");
+    assert!(text(&first.stderr).contains("worker 5: "), "{first:?}");
+    for other in others {
+        let output = other.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+    // All of it is final already, so all of it is late now.
+    let again = run(&["watch", &path, "--window", "300", "--state", &state, "--workers", "3"]);
+    let found = text(&again.stdout);
+    let count = found.lines().filter(|line| line.contains("\"kind\":\"late\"")).count();
+    assert!(count > 2500 && count == found.lines().count(), "{count} late of {}", found.lines().count());
+}
+
+/// A process with keys of a watch is killed: the others name it, and no more is told.
+#[test]
+fn a_watch_without_one_of_its_processes_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let addresses = loopback(3);
+    let hosts = hosts(folder.path(), &addresses);
+    let start = |process: &str| -> Child {
+        let mut command = taipan(&["watch", "--cluster", &hosts, "--process", process, "--told"]);
+        command.stdin(Stdio::piped()).spawn().expect("taipan runs")
+    };
+    let mut first = start("0");
+    let (second, mut doomed) = (start("1"), start("2"));
+    // A finding says that all are there and work.
+    let mut input = first.stdin.take().expect("a pipe");
+    for number in 1..50 {
+        let read = format!("{{\"op\":\"read\",\"key\":{number},\"value\":5}}");
+        let times = format!("{{\"start\":{},\"commit\":{}}}", 2 * number, 2 * number + 1);
+        writeln!(input, "{{\"session\":1,\"db\":{times},\"ops\":[{read}]}}").expect("it listens");
+    }
+    writeln!(input, "{{\"watermark\":90}}").expect("it listens");
+    let mut found = String::new();
+    let mut output = std::io::BufReader::new(first.stdout.take().expect("a pipe"));
+    std::io::BufRead::read_line(&mut output, &mut found).expect("a finding");
+    assert!(found.starts_with("{\"number\":0,\"kind\":\"ext\""), "{found}");
+    doomed.kill().expect("killed");
+    doomed.wait().expect("it is gone");
+    for child in [first, second] {
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains(&format!("process 2 at {} is gone", addresses[2])), "{error}");
+    }
+}
+
 /// Three hosts on one machine: network namespaces behind a bridge.
 #[test]
 fn hosts_in_namespaces_of_their_own() {

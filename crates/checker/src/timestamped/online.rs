@@ -33,17 +33,25 @@
 //! state over a restart.
 //!
 //! **Cost.** A hash and a few comparisons an operation; `O(log n)` more for what is late.
+//!
+//! **Several workers.** What a key holds and who looked at it is nobody else's business, so keys can be dealt out to
+//! workers: [`Sharded`] is the same checker with its keys elsewhere, with the same findings.
 
 mod codec;
 mod cold;
 mod datum;
 mod finish;
 mod keys;
+mod post;
 mod program;
+mod rank;
 mod receive;
+mod regroup;
 mod save;
 mod sessions;
 mod settle;
+mod shard;
+mod sharded;
 mod slab;
 mod stamp;
 mod timeline;
@@ -54,6 +62,8 @@ mod watch;
 pub use cold::{Cold, ColdKey, ColdRecord, ColdTime, MemoryCold};
 pub use datum::Datum;
 pub use save::Damaged;
+pub use shard::Shard;
+pub use sharded::{Here, Sharded, Standing, Workers};
 pub use txns::Named;
 
 use super::{Axiom, Refusal, decides};
@@ -237,6 +247,12 @@ pub struct Online {
     /// Bytes of values and names that versions and readers hold.
     held_bytes: usize,
     scratch: receive::Scratch,
+    /// Whether anything may be in the cold store.
+    is_cold: bool,
+    /// Where pieces of transactions go whose keys live elsewhere; see [`sharded`].
+    posts: Option<Box<post::Posts>>,
+    /// Findings are put into order, and numbered, by somebody else; see [`rank`].
+    ranked: Option<Box<rank::Ranked>>,
 }
 
 impl Online {
@@ -271,6 +287,9 @@ impl Online {
             waiting: 0,
             held_bytes: 0,
             scratch: receive::Scratch::default(),
+            is_cold: false,
+            posts: None,
+            ranked: None,
         })
     }
 
@@ -357,7 +376,14 @@ impl Online {
         found
     }
 
-    fn tell(&mut self, mut found: Found) {
+    fn tell(&mut self, found: Found) {
+        match &mut self.ranked {
+            Some(ranked) => ranked.told.push((ranked.now.clone(), found)),
+            None => self.number(found),
+        }
+    }
+
+    fn number(&mut self, mut found: Found) {
         found.number = self.next_number;
         self.next_number += 1;
         self.counters.found[found.kind.index()] += 1;

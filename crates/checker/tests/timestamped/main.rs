@@ -6,5 +6,6 @@ mod naive;
 mod offline;
 mod online;
 mod planted;
+mod sharded;
 mod shards;
 mod streamed;

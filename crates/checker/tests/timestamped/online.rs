@@ -18,7 +18,7 @@ const fn level(rule: Rule, session: bool) -> Level {
     Level::new(rule, session, false)
 }
 
-const LEVELS: [Level; 4] = [
+pub(crate) const LEVELS: [Level; 4] = [
     level(Rule::SnapshotIsolation, false),
     level(Rule::SnapshotIsolation, true),
     level(Rule::Serializable, false),
@@ -27,7 +27,7 @@ const LEVELS: [Level; 4] = [
 
 /// A cold store that outlives the checker, as a file does.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<MemoryCold>>);
+pub(crate) struct Kept(Arc<Mutex<MemoryCold>>);
 
 impl Kept {
     fn with<T>(&self, work: impl FnOnce(&mut MemoryCold) -> T) -> T {
@@ -58,7 +58,7 @@ impl Cold for Kept {
 }
 
 /// A history as lines: the header if there is one, then one transaction a line with its sequence number.
-fn lines(history: &History) -> (Option<String>, Vec<String>) {
+pub(crate) fn lines(history: &History) -> (Option<String>, Vec<String>) {
     let text = write_string(history, Format::Jsonl).expect("JSON lines hold everything");
     let mut header = None;
     let mut lines = Vec::new();
@@ -74,7 +74,7 @@ fn lines(history: &History) -> (Option<String>, Vec<String>) {
     (header, lines)
 }
 
-fn part(lines: &[String]) -> History {
+pub(crate) fn part(lines: &[String]) -> History {
     let text = lines.join("\n");
     let options = ReadOptions { format: Some(Format::Jsonl), ..ReadOptions::default() };
     read_bytes("part", text.as_bytes(), &options).expect("what was written can be read").history
@@ -206,7 +206,11 @@ fn online(history: &History, level: Level, feed: Feed) -> (Vec<Words>, Online) {
 }
 
 /// The latest watermark that no transaction still to come is behind, and the same for starts.
-fn safe_watermark(history: &History, coming: &[usize], has_unknown: bool) -> Option<(Timestamp, Timestamp)> {
+pub(crate) fn safe_watermark(
+    history: &History,
+    coming: &[usize],
+    has_unknown: bool,
+) -> Option<(Timestamp, Timestamp)> {
     let coming: Vec<_> = coming.iter().map(|&txn| history.transaction(Id::new(txn))).collect();
     if coming.iter().any(|txn| txn.status() == Status::Unknown) {
         return None;
@@ -229,7 +233,7 @@ fn safe_watermark(history: &History, coming: &[usize], has_unknown: bool) -> Opt
     Some((before, start))
 }
 
-fn shapes() -> Vec<Shape> {
+pub(crate) fn shapes() -> Vec<Shape> {
     [Shape::registers(), Shape::lists(), Shape::ranges(), Shape::predicates(), Shape::everything()]
         .map(|shape| Shape { transactions: (1, 14), sessions_max: 4, keys_max: 4, ops_max: 5, ..shape })
         .to_vec()

@@ -1,19 +1,23 @@
 //! `taipan watch`: the online checker as a process.
 
 use crate::console::{Console, Outcome, Stop};
+use crate::crew;
 use crate::exit::Exit;
 use crate::flags::WatchFlags;
 use crate::following;
+use crate::limits;
 use checker::Rule;
 use checker::timestamped::online::Settings;
-use service::{Ended, EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source, Webhook};
+use service::{
+    Ended, EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source, Status, Trouble, Webhook,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// With less memory nothing useful can be done.
 const MEMORY_MIN_BYTES: u64 = 32 << 20;
@@ -21,6 +25,9 @@ const MEMORY_MIN_BYTES: u64 = 32 << 20;
 const JOURNAL_MAX_BYTES: u64 = 1 << 30;
 
 pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
+    if let Some(served) = crew::serve(&flags.crew, console) {
+        return served;
+    }
     let spill = tempfile::tempdir().map_err(|error| Stop::Error(error.to_string()))?;
     let said = |error: String| Stop::Error(error);
     if flags.max_memory.is_some_and(|bytes| bytes < MEMORY_MIN_BYTES) {
@@ -43,6 +50,7 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
         spill: Some(spill.path().to_owned()),
         journal_max: JOURNAL_MAX_BYTES,
         joiner,
+        workers: crew::hired(&flags.crew, flags.max_memory.is_some()).map_err(said)?,
     };
     let webhook = flags.webhook.as_deref().map(Webhook::new).transpose().map_err(said)?;
     let outlets = Outlets { stream: Some(Box::new(io::stdout())), webhook };
@@ -54,7 +62,10 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
         memory_max: flags.max_memory,
         notes: Box::new(note),
     };
-    let service = Service::start(options).map_err(|trouble| Stop::Error(trouble.to_string()))?;
+    let service = match Service::start(options) {
+        Ok(service) => service,
+        Err(trouble) => return ended_early(&trouble, console),
+    };
     for address in &service.bound {
         console.note(format_args!("listening on {address}"));
     }
@@ -66,15 +77,69 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
             .and_then(|_| signal_hook::flag::register(signal, switch))
             .map_err(|error| Stop::Error(error.to_string()))?;
     }
+    let mut monitor = flags.crew.monitor.map(Monitor::new);
     while !service.is_over() && !switch.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(20));
+        if let Some(monitor) = &mut monitor {
+            monitor.look(|| service.status(), console);
+        }
     }
-    let ended = service.wait().map_err(|trouble| match trouble.error.kind() {
-        io::ErrorKind::BrokenPipe => Stop::Output(trouble.error),
-        _ => Stop::Error(trouble.to_string()),
-    })?;
+    let ended = match service.wait() {
+        Ok(ended) => ended,
+        Err(trouble) if trouble.error.kind() == io::ErrorKind::BrokenPipe => {
+            return Err(Stop::Output(trouble.error));
+        }
+        Err(trouble) => return ended_early(&trouble, console),
+    };
+    if let Some(monitor) = &mut monitor {
+        monitor.say(&ended.status, console);
+    }
     summarise(&ended, console);
     Ok(if ended.status.violations > 0 { Exit::Violated } else { Exit::Accepted })
+}
+
+/// Without a worker there is no verdict on its keys; anything else is an error.
+fn ended_early(trouble: &Trouble, console: &mut Console) -> Outcome {
+    if !crew::is_gone(&trouble.error) {
+        return Err(Stop::Error(trouble.to_string()));
+    }
+    console.error(format_args!("{trouble}; what was told before is certain"));
+    Ok(Exit::Undecided)
+}
+
+/// Says how far workers are.
+struct Monitor {
+    every: Duration,
+    said: Instant,
+    received: u64,
+}
+
+impl Monitor {
+    fn new(seconds: u64) -> Self {
+        Self { every: Duration::from_secs(seconds.max(1)), said: Instant::now(), received: 0 }
+    }
+
+    fn look(&mut self, status: impl FnOnce() -> Status, console: &mut Console) {
+        if self.said.elapsed() >= self.every {
+            self.say(&status(), console);
+        }
+    }
+
+    fn say(&mut self, status: &Status, console: &mut Console) {
+        let seconds = self.said.elapsed().as_secs_f64().max(1e-3);
+        let rate = status.received.saturating_sub(self.received) as f64 / seconds;
+        (self.said, self.received) = (Instant::now(), status.received);
+        for worker in &status.workers {
+            console.note(worker);
+        }
+        let memory = limits::resident_bytes().unwrap_or(0) >> 20;
+        console.note(format_args!("{} transactions, {rate:.0}/s, {memory} MB in all", status.received));
+        let most = status.workers.iter().max_by_key(|worker| worker.pieces);
+        let all: u64 = status.workers.iter().map(|worker| worker.pieces).sum();
+        if let Some(most) = most.filter(|most| most.pieces * status.workers.len() as u64 > 2 * all) {
+            console.note(format_args!("worker {} has far more to do than the others", most.worker));
+        }
+    }
 }
 
 fn pace(flags: &WatchFlags) -> Pace {

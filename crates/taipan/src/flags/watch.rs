@@ -19,12 +19,15 @@ use std::time::Duration;
 Exit status:
   0  no violation was found
   1  at least one was
+  2  a worker or a process is gone; what was told before is certain, and --state goes on where it was
   3  usage or input error, or the service could not go on
 
 Examples:
   tail -F trace.jsonl | taipan watch --level SI
   taipan watch --http 127.0.0.1:8080                   a page at /, transactions by POST /transactions
   taipan watch --tcp 127.0.0.1:7070 --state /var/lib/taipan --max-memory 512M
+  taipan watch --tcp 127.0.0.1:7070 --workers 4 --monitor
+                                                       keys on four workers, the same findings
   taipan watch postgres://me@localhost/shop --http 127.0.0.1:8080
                                                        what clients saw comes by POST, what was written from the server
   taipan watch --broker 'redis://127.0.0.1?stream=txns' --webhook http://127.0.0.1:9000/alarm")]
@@ -118,4 +121,42 @@ pub(crate) struct WatchFlags {
     /// final earlier; K, M, G and T are powers of 1024
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Memory and disk")]
     pub(crate) max_memory: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) crew: CrewFlags,
+}
+
+/// Who checks.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Workers; findings do not depend on them")]
+pub(crate) struct CrewFlags {
+    /// Deal keys out to this many workers of a dataflow [default: check in one thread]. A state folder can be taken up with
+    /// another number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) workers: Option<u16>,
+
+    /// Also on other machines: the file has one `host:port` a line, and every process gets the same. Each has --workers
+    /// workers
+    #[arg(long, value_name = "HOSTS.txt", requires = "process")]
+    pub(crate) cluster: Option<PathBuf>,
+
+    /// Which line of HOSTS.txt this process is, from 0. Process 0 has the sources, the state and the findings; the others
+    /// have keys, and need no other flags
+    #[arg(long, value_name = "K", requires = "cluster")]
+    pub(crate) process: Option<usize>,
+
+    /// Wait this many seconds for the other processes
+    #[arg(long, value_name = "SECS", default_value_t = 60, requires = "cluster")]
+    pub(crate) wait: u64,
+
+    /// Say on standard error every SECS seconds how far each worker is
+    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "2")]
+    pub(crate) monitor: Option<u64>,
+}
+
+impl CrewFlags {
+    /// Whether there are workers.
+    pub(crate) fn are_set(&self) -> bool {
+        self.workers.is_some() || self.cluster.is_some()
+    }
 }

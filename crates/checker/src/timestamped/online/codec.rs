@@ -13,15 +13,24 @@ pub(super) fn invalid(what: &str) -> io::Error {
 pub(super) struct Output<'w> {
     out: &'w mut dyn Write,
     pub(super) checksum: u64,
+    /// Whether anybody asks for the checksum.
+    sums: bool,
 }
 
 impl<'w> Output<'w> {
     pub(super) fn new(out: &'w mut dyn Write) -> Self {
-        Self { out, checksum: 0 }
+        Self { out, checksum: 0, sums: true }
+    }
+
+    /// Without a checksum: for what does not leave the run.
+    pub(super) fn unsummed(out: &'w mut dyn Write) -> Self {
+        Self { out, checksum: 0, sums: false }
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.checksum = sum(self.checksum, bytes);
+        if self.sums {
+            self.checksum = sum(self.checksum, bytes);
+        }
         self.out.write_all(bytes)
     }
 
@@ -146,17 +155,25 @@ impl<'w> Output<'w> {
 pub(super) struct Input<'r> {
     input: &'r mut dyn Read,
     pub(super) checksum: u64,
+    sums: bool,
 }
 
 impl<'r> Input<'r> {
     pub(super) fn new(input: &'r mut dyn Read) -> Self {
-        Self { input, checksum: 0 }
+        Self { input, checksum: 0, sums: true }
+    }
+
+    /// What was written without a checksum.
+    pub(super) fn unsummed(input: &'r mut dyn Read) -> Self {
+        Self { input, checksum: 0, sums: false }
     }
 
     pub(super) fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.input.read_exact(&mut bytes)?;
-        self.checksum = sum(self.checksum, &bytes);
+        if self.sums {
+            self.checksum = sum(self.checksum, &bytes);
+        }
         Ok(bytes)
     }
 
@@ -200,7 +217,9 @@ impl<'r> Input<'r> {
         if read as u64 != len {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        self.checksum = sum(self.checksum, &bytes);
+        if self.sums {
+            self.checksum = sum(self.checksum, &bytes);
+        }
         String::from_utf8(bytes).map_err(|_| invalid("a text"))
     }
 

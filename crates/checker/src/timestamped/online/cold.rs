@@ -152,7 +152,7 @@ impl Online {
             return Ok(key);
         }
         let fetched = match &mut self.cold {
-            Some(cold) if self.counters.evicted > 0 => cold.newest(&ColdKey::of(name), ColdTime::MAX)?,
+            Some(cold) if self.is_cold => cold.newest(&ColdKey::of(name), ColdTime::MAX)?,
             _ => None,
         };
         let key = self.keys.insert(name.to_owned());
@@ -180,7 +180,7 @@ impl Online {
 
     /// Fetches every key between two bounds that is not in memory.
     pub(super) fn fetch_range(&mut self, from: Option<&Name>, to: Option<&Name>) -> io::Result<()> {
-        if self.counters.evicted == 0 {
+        if !self.is_cold {
             return Ok(());
         }
         let Some(cold) = &mut self.cold else { return Ok(()) };
@@ -272,6 +272,7 @@ impl Online {
             return;
         }
         self.counters.evicted += 1;
+        self.is_cold = true;
     }
 
     /// The final versions of a key that are not its newest final one.
@@ -286,6 +287,7 @@ impl Online {
                 let record = self.freeze(name, first);
                 records.push(record);
                 self.counters.evicted += 1;
+                self.is_cold = true;
             }
             let key = self.keys.get_mut(number);
             key.first_is_cold = false;

@@ -7,6 +7,8 @@
 use super::datum::Datum;
 use super::keys::{Before, KeyNo, Reader, Seen};
 use super::program::Wrong;
+use super::rank::{Phase, Rank, Share};
+use super::receive::enqueue;
 use super::stamp::Stamp;
 use super::txns::{Class, Moment, NOBODY, Tie, Touch, Txn, TxnNo};
 use super::watch::Watcher;
@@ -27,48 +29,74 @@ impl Online {
         self.advance_to(Stamp::MAX, None)
     }
 
-    fn advance_to(&mut self, watermark: Stamp, horizon: Option<Stamp>) -> io::Result<()> {
+    /// Takes over a watermark and a horizon; nothing follows from them yet.
+    pub(super) fn raise(&mut self, watermark: Stamp, horizon: Option<Stamp>) {
         self.watermark = self.watermark.max(watermark);
         if let Some(horizon) = horizon {
             self.horizon = self.horizon.max(horizon.min(self.watermark));
         }
-        self.settle_looks()?;
+    }
+
+    pub(super) fn advance_to(&mut self, watermark: Stamp, horizon: Option<Stamp>) -> io::Result<()> {
+        self.raise(watermark, horizon);
+        self.settle_looks(None)?;
         while let Some(&(_, txn)) = self.commits.first().filter(|(stamp, _)| *stamp <= self.watermark) {
             self.commits.pop_first();
             self.waiting -= 1;
+            self.rank_write(txn);
             self.settle_writes(txn);
         }
         // Only now: a version may be dropped that the next conflict was about.
         for key in std::mem::take(&mut self.written) {
             self.prune(key);
         }
+        self.set_rank(Rank::new(self.tick(), Phase::Sessions));
         self.tell_lost();
         self.forget_sleepers();
         self.forget_empty_keys();
         self.make_room()
     }
 
-    fn settle_looks(&mut self) -> io::Result<()> {
+    /// Looks up to the watermark become final; with `before`, only those before that one.
+    pub(super) fn settle_looks(&mut self, before: Option<&Rank>) -> io::Result<()> {
+        let until = before.map_or(self.watermark, |before| before.stamp.min(self.watermark));
         let mut together: Vec<TxnNo> = Vec::new();
-        while let Some(&(stamp, _)) = self.looks.first().filter(|(stamp, _)| *stamp <= self.watermark) {
-            // Those at the same moment in an order that does not depend on arrival.
+        let mut spared: Vec<(Stamp, TxnNo)> = Vec::new();
+        while let Some(&(stamp, _)) = self.looks.first().filter(|(stamp, _)| *stamp <= until) {
             while let Some(&(_, txn)) = self.looks.first().filter(|(other, _)| *other == stamp) {
                 self.looks.pop_first();
                 self.waiting -= 1;
                 together.push(txn);
             }
-            if together.len() > 1 {
-                let look = |txn: TxnNo| self.txns.look_moment(txn, self.serial);
-                together.sort_by(|&a, &b| {
-                    let (a, b) = (look(a), look(b));
-                    a.after.cmp(&b.after).then_with(|| self.compare_names(a.txn, b.txn))
-                });
-            }
+            self.sort_looks(&mut together);
             for txn in together.drain(..) {
+                let is_spared = before.is_some_and(|before| {
+                    self.compare_ranks(&self.look_rank(before.tick, txn), before).is_ge()
+                });
+                if is_spared {
+                    spared.push((stamp, txn));
+                    continue;
+                }
+                self.rank_look(txn);
                 self.settle_look(txn)?;
             }
         }
+        for (stamp, txn) in spared {
+            enqueue(&mut self.looks, stamp, txn);
+            self.waiting += 1;
+        }
         Ok(())
+    }
+
+    /// Looks at the same moment, in an order that does not depend on arrival.
+    pub(super) fn sort_looks(&self, together: &mut [TxnNo]) {
+        if together.len() > 1 {
+            let look = |txn: TxnNo| self.txns.look_moment(txn, self.serial);
+            together.sort_by(|&a, &b| {
+                let (a, b) = (look(a), look(b));
+                a.after.cmp(&b.after).then_with(|| self.compare_names(a.txn, b.txn))
+            });
+        }
     }
 
     fn compare_names(&self, a: TxnNo, b: TxnNo) -> std::cmp::Ordering {
@@ -84,7 +112,8 @@ impl Online {
     }
 
     fn settle_look(&mut self, txn: TxnNo) -> io::Result<()> {
-        if !self.dormant.is_empty() {
+        // At a worker, whoever sees all workers has asked before.
+        if !self.dormant.is_empty() && self.ranked.is_none() {
             self.wake_those_seen(txn)?;
         }
         if let Some(watcher) = self.watch.by_txn.remove(&txn) {
@@ -132,7 +161,7 @@ impl Online {
         self.tell_in_order(wrong);
     }
 
-    fn tell_in_order(&mut self, mut wrong: Vec<Found>) {
+    pub(super) fn tell_in_order(&mut self, mut wrong: Vec<Found>) {
         wrong.sort_by(|a, b| (a.op, &a.key).cmp(&(b.op, &b.key)));
         for found in wrong {
             self.tell(found);
@@ -183,7 +212,11 @@ impl Online {
         }
         for (op, count) in watcher.program.counts() {
             let expected = watcher.matched.get(&op).copied().unwrap_or(0);
-            if judges && expected != count {
+            let txn_named = || self.txns.named(txn);
+            if let Some(ranked) = self.ranked.as_deref_mut().filter(|_| judges) {
+                let share = Share { txn: txn_named(), op, matched: expected, told: count };
+                ranked.shares.push((ranked.now.clone(), share));
+            } else if judges && expected != count {
                 let mut found = self.about(Kind::Broken(Axiom::External), self.txns.named(txn));
                 found.op = Some(op);
                 found.counts = Some((expected, count));
@@ -314,14 +347,35 @@ impl Online {
 
     /// Lets transactions of unknown outcome take effect that explain what a transaction saw.
     fn wake_those_seen(&mut self, txn: TxnNo) -> io::Result<()> {
-        loop {
-            let mut wrong = self.wrong_results(txn);
-            wrong.sort_by(|a, b| (a.0, &self.keys.get(a.1).name).cmp(&(b.0, &self.keys.get(b.1).name)));
-            let found = wrong.iter().find_map(|&(op, key)| {
-                (0..self.dormant.sleepers.len()).find(|&sleeper| self.explains(sleeper, txn, op, key))
-            });
-            let Some(sleeper) = found else { return Ok(()) };
-            self.wake(sleeper, txn)?;
+        while let Some((_, _, sleeper)) = self.explained(txn) {
+            let look = self.txns.look_moment(txn, self.serial);
+            let seen_by = self.txns.tie(txn);
+            self.dormant.placed += 1;
+            self.counters.took_effect += 1;
+            let tie = Self::tie_of_woken(look.after, seen_by, self.dormant.placed);
+            self.wake(sleeper, look.stamp, tie)?;
+        }
+        Ok(())
+    }
+
+    /// The first wrong result of a transaction that a sleeper explains: operation, key, sleeper.
+    pub(super) fn explained(&self, txn: TxnNo) -> Option<(u32, KeyNo, usize)> {
+        let mut wrong = self.wrong_results(txn);
+        wrong.sort_by(|a, b| (a.0, &self.keys.get(a.1).name).cmp(&(b.0, &self.keys.get(b.1).name)));
+        wrong.iter().find_map(|&(op, key)| {
+            let mut sleepers = 0..self.dormant.sleepers.len();
+            let sleeper = sleepers.find(|&sleeper| self.explains(sleeper, txn, op, key))?;
+            Some((op, key, sleeper))
+        })
+    }
+
+    /// Where a sleeper takes effect: right before the look of whoever saw it.
+    pub(super) fn tie_of_woken(after: bool, seen_by: Tie, sub: u64) -> Tie {
+        match after {
+            true => {
+                Tie { class: Class::Last, at_once: false, start: Stamp::MIN, session: 0, position: 0, sub }
+            }
+            false => Tie { sub, ..seen_by },
         }
     }
 
@@ -376,23 +430,15 @@ impl Online {
         }
     }
 
-    /// A sleeper takes effect right before a transaction looks.
-    fn wake(&mut self, sleeper: usize, seen_by: TxnNo) -> io::Result<()> {
+    /// A sleeper takes effect at a place among the commits of a moment.
+    pub(super) fn wake(&mut self, sleeper: usize, at: Stamp, tie: Tie) -> io::Result<()> {
         let sleeper = self.dormant.sleepers.remove(sleeper);
-        self.dormant.placed += 1;
-        self.counters.took_effect += 1;
-        let look = self.txns.look_moment(seen_by, self.serial);
-        let sub = self.dormant.placed;
-        let tie = if look.after {
-            Tie { class: Class::Last, at_once: false, start: Stamp::MIN, session: 0, position: 0, sub }
-        } else {
-            Tie { sub, ..self.txns.tie(seen_by) }
-        };
         let txn = self.txns.insert(Txn {
-            start: look.stamp,
-            commit: look.stamp,
+            start: at,
+            commit: at,
             session: sleeper.session,
             position: sleeper.position,
+            arrival: sleeper.arrival,
             id: sleeper.id.map(Box::new),
             class: Class::Writer,
             placed: Some(Box::new(tie)),
@@ -420,13 +466,19 @@ impl Online {
     }
 
     /// Keeps the number of sleepers bounded: those that have slept longest are given up.
-    fn forget_sleepers(&mut self) {
+    pub(super) fn forget_sleepers(&mut self) {
         while self.dormant.sleepers.len() > super::unknown::SLEEPERS_MAX {
             let oldest = self.dormant.sleepers.iter().enumerate().min_by_key(|(_, sleeper)| sleeper.arrival);
             let Some((oldest, _)) = oldest else { return };
-            for key in self.dormant.sleepers.remove(oldest).pinned {
-                self.unpin(key);
-            }
+            self.forget_sleeper(oldest);
         }
+    }
+
+    pub(super) fn forget_sleeper(&mut self, sleeper: usize) {
+        let sleeper = self.dormant.sleepers.remove(sleeper);
+        for key in sleeper.pinned {
+            self.unpin(key);
+        }
+        self.post_forget(sleeper.arrival);
     }
 }

@@ -26,6 +26,30 @@ pub(super) enum Act {
     WriteWhere { condition: Condition, set: Datum, count: Option<u64>, keys: Option<Vec<KeyNo>> },
 }
 
+impl Act {
+    fn part(&self, number: &mut impl FnMut(KeyNo) -> Option<KeyNo>) -> Option<Self> {
+        let mut of_rows = |rows: &Rows| {
+            let row = |(key, value): &(KeyNo, Datum)| Some((number(*key)?, value.clone()));
+            Rows::new(rows.iter().filter_map(row).collect())
+        };
+        Some(match self {
+            Self::Range { region, rows } => Self::Range { region: region.clone(), rows: of_rows(rows) },
+            Self::Query { condition, rows } => {
+                Self::Query { condition: condition.clone(), rows: of_rows(rows) }
+            }
+            Self::Read { key, seen } => Self::Read { key: number(*key)?, seen: seen.clone() },
+            Self::Write { key, value } => Self::Write { key: number(*key)?, value: value.clone() },
+            Self::Append { key, value } => Self::Append { key: number(*key)?, value: value.clone() },
+            Self::WriteWhere { condition, set, count, keys } => Self::WriteWhere {
+                condition: condition.clone(),
+                set: set.clone(),
+                count: *count,
+                keys: keys.as_ref().map(|keys| keys.iter().filter_map(|&key| number(key)).collect()),
+            },
+        })
+    }
+}
+
 /// The keys that a scan or an iterator speaks of.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Region {
@@ -162,6 +186,22 @@ impl Program {
     /// Whether it can write keys that it does not name.
     pub(super) fn writes_anywhere(&self) -> bool {
         self.acts.iter().any(|(_, act)| matches!(act, Act::WriteWhere { .. }))
+    }
+
+    /// Whether it writes, or can.
+    pub(super) fn may_write(&self) -> bool {
+        let writes =
+            |act: &Act| matches!(act, Act::Write { .. } | Act::Append { .. } | Act::WriteWhere { .. });
+        self.acts.iter().any(|(_, act)| writes(act))
+    }
+
+    /// What it does to the keys that have a number elsewhere, by that number; and to those that it does not name.
+    pub(super) fn part(&self, number: &mut impl FnMut(KeyNo) -> Option<KeyNo>) -> Self {
+        let mut acts = Vec::new();
+        for (op, act) in &self.acts {
+            acts.extend(act.part(number).map(|act| (*op, act)));
+        }
+        Self { acts }
     }
 
     /// Whether it may have something to say of a key, beside the keys it names.

@@ -20,7 +20,7 @@ use super::timeline::Timeline;
 use super::txns::{Class, Moment, NOBODY, Touch, Txn, TxnNo};
 use super::unknown::Sleeper;
 use super::watch::Watcher;
-use super::{Kind, Online};
+use super::{Found, Kind, Online};
 use crate::Ryow;
 use crate::timestamped::Axiom;
 use history::{
@@ -41,24 +41,24 @@ pub(super) struct Scratch {
     /// By key of the history: the place in `locals`, valid if the stamp is this transaction's.
     marks: Vec<(u32, u32)>,
     stamp: u32,
-    locals: Vec<Local>,
+    pub(super) locals: Vec<Local>,
     broken: Vec<Broken>,
 }
 
 /// What a transaction saw of a key and did to it.
 #[derive(Debug)]
-struct Local {
-    key: KeyNo,
+pub(super) struct Local {
+    pub(super) key: KeyNo,
     /// The first look at the outside, and which operation it was.
-    look: Option<(Datum, u32)>,
-    own: Own,
+    pub(super) look: Option<(Datum, u32)>,
+    pub(super) own: Own,
 }
 
 /// A read that contradicts the transaction itself.
 #[derive(Debug)]
 struct Broken {
     op: u32,
-    key: KeyNo,
+    key: KeyId,
     expected: Datum,
     seen: Datum,
 }
@@ -76,6 +76,9 @@ impl Online {
         self.scratch.marks.clear();
         self.scratch.marks.resize(part.keys().len(), (0, 0));
         self.scratch.stamp = 0;
+        if let Some(posts) = &mut self.posts {
+            posts.begin(part.keys().len());
+        }
         for &Row { key, value } in part.initial() {
             self.start_with(part, key, value)?;
         }
@@ -87,19 +90,31 @@ impl Online {
 
     fn start_with(&mut self, part: &History, key: KeyId, value: ValueId) -> io::Result<()> {
         let value = Datum::of(part.values(), value);
+        if let Some(posts) = &mut self.posts {
+            return posts.initial(part, key, &value);
+        }
         let key = self.key_of(part, key)?;
+        self.begin_with(key, value);
+        Ok(())
+    }
+
+    /// What a key holds before everything, unless that is known.
+    pub(super) fn begin_with(&mut self, key: KeyNo, value: Datum) {
         let at_beginning = |version: &Version| version.txn == NOBODY;
         if self.keys.get(key).versions.first().is_some_and(at_beginning) {
-            return Ok(());
+            return;
         }
         let version =
             Version { commit: Stamp::MIN, txn: NOBODY, value, kind: VersionKind::Set, is_certain: true };
         self.insert_version(key, version);
-        Ok(())
     }
 
-    /// The key of a history's key. Its slot stays until the history has been received.
+    /// The key of a history's key. Its slot stays until the history has been received. Where keys live elsewhere, it is
+    /// the number that the history has for it.
     fn key_of(&mut self, part: &History, key: KeyId) -> io::Result<KeyNo> {
+        if self.posts.is_some() {
+            return Ok(key.index() as KeyNo);
+        }
         let known = self.scratch.keys[key.index()];
         if known != UNSET {
             return Ok(known);
@@ -120,6 +135,7 @@ impl Online {
     }
 
     fn receive_one(&mut self, part: &History, txn: Transaction<'_>) -> io::Result<()> {
+        self.next_tick();
         self.counters.received += 1;
         self.counters.operations += txn.op_ids().len() as u64;
         let session = self.session_of(part, txn.session());
@@ -179,6 +195,7 @@ impl Online {
             commit: commit.into(),
             session,
             position,
+            arrival: self.counters.received,
             id: txn.explicit_id().map(|id| Box::new(id.to_owned())),
             class: if reads_only { Class::Reader } else { Class::Writer },
             placed: None,
@@ -199,10 +216,19 @@ impl Online {
             self.tell(self.about(Kind::Late, self.txns.named(number)));
         }
         match self.take_apart(part, txn)? {
-            Ok(()) => self.admit_points(number, is_late)?,
+            Ok(()) => {
+                self.tell_broken(part, number);
+                match self.posts.is_some() {
+                    true => self.post_points(part, number, is_late)?,
+                    false => self.admit_points(number, is_late)?,
+                }
+            }
             Err(NeedsProgram) => {
                 let program = self.program(part, txn, Some(number))?;
-                self.admit_program(number, program, is_late)?;
+                match self.posts.is_some() {
+                    true => self.post_program(part, number, &program, is_late)?,
+                    false => self.admit_program(number, program, is_late)?,
+                }
             }
         }
         if self.txns.get(number).queues == 0 {
@@ -236,24 +262,14 @@ impl Online {
                     None => local.look = Some((value, place as u32)),
                     Some((first, _)) if *first != value => {
                         let expected = first.clone();
-                        self.scratch.broken.push(Broken {
-                            op: place as u32,
-                            key: number,
-                            expected,
-                            seen: value,
-                        });
+                        self.scratch.broken.push(Broken { op: place as u32, key, expected, seen: value });
                     }
                     Some(_) => {}
                 },
                 (PointKind::Read, Own::Value(own)) if self.settings.ryow == Ryow::Must => {
                     if *own != value {
                         let expected = own.clone();
-                        self.scratch.broken.push(Broken {
-                            op: place as u32,
-                            key: number,
-                            expected,
-                            seen: value,
-                        });
+                        self.scratch.broken.push(Broken { op: place as u32, key, expected, seen: value });
                     }
                 }
                 (PointKind::Read, _) => return Ok(Err(NeedsProgram)),
@@ -262,20 +278,24 @@ impl Online {
         Ok(Ok(()))
     }
 
-    /// Steps 3 and 4 for single keys.
-    fn admit_points(&mut self, txn: TxnNo, is_late: bool) -> io::Result<()> {
+    fn tell_broken(&mut self, part: &History, txn: TxnNo) {
         for broken in std::mem::take(&mut self.scratch.broken) {
             let mut found = self.about(Kind::Broken(Axiom::Internal), self.txns.named(txn));
             found.op = Some(broken.op);
-            found.key = Some(self.keys.get(broken.key).name.clone());
+            found.key = Some(part.keys().get(broken.key).to_owned());
             found.expected = Some(broken.expected);
             found.seen = Some(broken.seen);
             self.tell(found);
         }
+    }
+
+    /// Steps 3 and 4 for single keys.
+    pub(super) fn admit_points(&mut self, txn: TxnNo, is_late: bool) -> io::Result<()> {
         let look = self.txns.look_moment(txn, self.serial);
         let is_open = look.stamp > self.watermark;
         let mut locals = std::mem::take(&mut self.scratch.locals);
         let mut touched = Vec::with_capacity(locals.len());
+        let mut judged = Vec::new();
         let (mut reads, mut writes) = (false, false);
         for Local { key, look: seen, own } in locals.drain(..) {
             let mut touch = Touch { key, read: false, wrote: false };
@@ -284,7 +304,7 @@ impl Online {
                     self.open_read(key, look, op, seen);
                     touch.read = true;
                 } else {
-                    self.judge_now(key, look, op, &seen)?;
+                    judged.extend(self.judge_now(key, look, op, &seen)?);
                 }
             }
             if own != Own::Nothing {
@@ -298,6 +318,7 @@ impl Online {
             writes |= touch.wrote;
         }
         self.scratch.locals = locals;
+        self.tell_in_order(judged);
         self.txns.get_mut(txn).touched = touched;
         self.wait(txn, look, reads, writes);
         Ok(())
@@ -331,14 +352,14 @@ impl Online {
     }
 
     /// A look at or before the watermark: what it had to see is certain.
-    fn judge_now(&mut self, key: KeyNo, look: Moment, op: u32, seen: &Datum) -> io::Result<()> {
+    fn judge_now(&mut self, key: KeyNo, look: Moment, op: u32, seen: &Datum) -> io::Result<Option<Found>> {
+        let mut wrong = None;
         let Some((expected, writer)) = self.certain_value(key, look)? else {
             let mut found = self.about(Kind::Unjudged, self.txns.named(look.txn));
             found.op = Some(op);
             found.key = Some(self.keys.get(key).name.clone());
             found.seen = Some(seen.clone());
-            self.tell(found);
-            return Ok(());
+            return Ok(Some(found));
         };
         if expected != *seen {
             let mut found = self.about(Kind::Broken(Axiom::External), self.txns.named(look.txn));
@@ -347,10 +368,10 @@ impl Online {
             found.other = (writer != NOBODY).then(|| self.txns.named(writer));
             found.expected = Some(expected);
             found.seen = Some(seen.clone());
-            self.tell(found);
+            wrong = Some(found);
         }
         self.txns.release(writer);
-        Ok(())
+        Ok(wrong)
     }
 
     /// What a look at or before the watermark sees, with the writer held once; `None` if that lies before
@@ -489,7 +510,7 @@ impl Online {
     }
 
     /// Steps 3 and 4 for programs.
-    fn admit_program(&mut self, txn: TxnNo, program: Program, is_late: bool) -> io::Result<()> {
+    pub(super) fn admit_program(&mut self, txn: TxnNo, program: Program, is_late: bool) -> io::Result<()> {
         let look = self.txns.look_moment(txn, self.serial);
         let is_open = look.stamp > self.watermark;
         let keys = self.keys_of(&program)?;
@@ -591,15 +612,23 @@ impl Online {
             return Ok(());
         }
         let program = self.program(part, txn, None)?;
-        let pinned = self.pin_named(&program);
         let id = txn.explicit_id().map(|id| id.to_owned());
         let arrival = self.counters.received;
-        let sleeper = Sleeper { session, position, id, commit, program, pinned, arrival };
+        let mut sleeper = Sleeper { session, position, id, commit, program, pinned: Vec::new(), arrival };
+        match self.posts.is_some() {
+            true => self.post_sleeper(part, &mut sleeper)?,
+            false => sleeper.pinned = self.pin_named(&sleeper.program),
+        }
+        self.bed(sleeper);
+        Ok(())
+    }
+
+    /// A sleeper takes its place among the others.
+    pub(super) fn bed(&mut self, sleeper: Sleeper) {
         let key =
             |sleeper: &Sleeper| (self.txns.sessions[sleeper.session as usize].clone(), sleeper.position);
         let place = self.dormant.sleepers.partition_point(|other| key(other) < key(&sleeper));
         self.dormant.sleepers.insert(place, sleeper);
-        Ok(())
     }
 }
 

@@ -23,7 +23,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 14] = b"taipan-online\n";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Why a state was refused.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub(super) fn get_writer(input: &mut Input<'_>, txns: &mut Txns) -> io::Result<T
     Ok(txns.insert(Txn { holders: 1, queues: 0, touched: Vec::new(), ..txn }))
 }
 
-fn put_class(out: &mut Output<'_>, class: Class) -> io::Result<()> {
+pub(super) fn put_class(out: &mut Output<'_>, class: Class) -> io::Result<()> {
     out.byte(match class {
         Class::Writer => 0,
         Class::Reader => 1,
@@ -84,7 +84,7 @@ fn put_class(out: &mut Output<'_>, class: Class) -> io::Result<()> {
     })
 }
 
-fn get_class(input: &mut Input<'_>) -> io::Result<Class> {
+pub(super) fn get_class(input: &mut Input<'_>) -> io::Result<Class> {
     Ok(match input.byte()? {
         0 => Class::Writer,
         1 => Class::Reader,
@@ -93,7 +93,7 @@ fn get_class(input: &mut Input<'_>) -> io::Result<Class> {
     })
 }
 
-fn put_tie(out: &mut Output<'_>, tie: &Tie) -> io::Result<()> {
+pub(super) fn put_tie(out: &mut Output<'_>, tie: &Tie) -> io::Result<()> {
     put_class(out, tie.class)?;
     out.flag(tie.at_once)?;
     out.stamp(tie.start)?;
@@ -102,7 +102,7 @@ fn put_tie(out: &mut Output<'_>, tie: &Tie) -> io::Result<()> {
     out.number(tie.sub)
 }
 
-fn get_tie(input: &mut Input<'_>) -> io::Result<Tie> {
+pub(super) fn get_tie(input: &mut Input<'_>) -> io::Result<Tie> {
     Ok(Tie {
         class: get_class(input)?,
         at_once: input.flag()?,
@@ -118,6 +118,7 @@ fn put_txn(out: &mut Output<'_>, txn: &Txn) -> io::Result<()> {
     out.stamp(txn.commit)?;
     out.number(u64::from(txn.session))?;
     out.number(txn.position)?;
+    out.number(txn.arrival)?;
     out.option(txn.id.as_deref(), Output::name)?;
     put_class(out, txn.class)?;
     out.option(txn.placed.as_deref(), put_tie)?;
@@ -135,6 +136,7 @@ fn get_txn(input: &mut Input<'_>) -> io::Result<Txn> {
         commit: input.stamp()?,
         session: input.small()?,
         position: input.number()?,
+        arrival: input.number()?,
         id: input.option(Input::name)?.map(Box::new),
         class: get_class(input)?,
         placed: input.option(get_tie)?.map(Box::new),
@@ -365,15 +367,15 @@ fn get_act(input: &mut Input<'_>) -> io::Result<(u32, Act)> {
     Ok((op, act))
 }
 
-fn put_program(out: &mut Output<'_>, program: &Program) -> io::Result<()> {
+pub(super) fn put_program(out: &mut Output<'_>, program: &Program) -> io::Result<()> {
     out.list(program.acts.len(), &program.acts, put_act)
 }
 
-fn get_program(input: &mut Input<'_>) -> io::Result<Program> {
+pub(super) fn get_program(input: &mut Input<'_>) -> io::Result<Program> {
     Ok(Program { acts: input.list(get_act)? })
 }
 
-fn axiom_number(axiom: Axiom) -> u8 {
+pub(super) fn axiom_number(axiom: Axiom) -> u8 {
     Axiom::ALL.iter().position(|&other| other == axiom).unwrap_or(0) as u8
 }
 
@@ -510,7 +512,7 @@ fn get_session(input: &mut Input<'_>) -> io::Result<Session> {
     })
 }
 
-fn put_counters(out: &mut Output<'_>, counters: &Counters) -> io::Result<()> {
+pub(super) fn put_counters(out: &mut Output<'_>, counters: &Counters) -> io::Result<()> {
     let Counters {
         received,
         settled,
@@ -530,7 +532,7 @@ fn put_counters(out: &mut Output<'_>, counters: &Counters) -> io::Result<()> {
     out.list(found.len(), found, |out, count| out.number(*count))
 }
 
-fn get_counters(input: &mut Input<'_>) -> io::Result<Counters> {
+pub(super) fn get_counters(input: &mut Input<'_>) -> io::Result<Counters> {
     let mut counters = Counters {
         received: input.number()?,
         settled: input.number()?,
@@ -596,9 +598,8 @@ impl Online {
         out.bytes(&checksum.to_le_bytes())
     }
 
-    /// Reads a state that [`Online::save`] wrote with the same settings. A cold store must be given with
-    /// what it held then.
-    pub fn restore(settings: Settings, input: &mut dyn Read) -> Result<Self, Damaged> {
+    /// Reads a state that [`Online::save`] wrote.
+    pub(super) fn restore_one(settings: Settings, input: &mut dyn Read) -> Result<Self, Damaged> {
         let mut input = Input::new(input);
         if input.bytes::<14>()? != *MAGIC || input.number()? != VERSION {
             return Err(Damaged::NotAState);
@@ -647,8 +648,12 @@ impl Online {
     }
 
     /// Restores what follows from the rest.
-    fn count_what_is_held(&mut self) {
-        for (number, name) in self.txns.sessions.iter().enumerate() {
+    pub(super) fn count_what_is_held(&mut self) {
+        (self.versions, self.open_results, self.held_bytes) = (0, 0, 0);
+        self.sessions.waiting.clear();
+        self.sessions.early_count = 0;
+        // A worker that has keys only has names of sessions, and no sessions.
+        for (number, name) in self.txns.sessions.iter().enumerate().take(self.sessions.all.len()) {
             self.sessions.by_name.insert(name.clone(), number as u32);
         }
         for (number, session) in self.sessions.all.iter().enumerate() {
@@ -657,6 +662,7 @@ impl Online {
                 self.sessions.early_count += session.early.len();
             }
         }
+        self.is_cold = self.counters.evicted > 0;
         self.waiting = self.looks.len() + self.commits.len();
         self.watch.acts = self.watch.by_txn.values().map(|watcher| watcher.program.acts.len()).sum();
         for key in self.keys.all() {

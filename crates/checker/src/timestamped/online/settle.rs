@@ -240,10 +240,13 @@ impl Online {
         let before = watcher.program.run(key, name, old, ryow);
         let now = watcher.program.run(key, name, new, ryow);
         for op in &before.matched {
-            *watcher.matched.entry(*op).or_default() -= 1;
+            let matched = watcher.matched.entry(*op).or_default();
+            // At a worker only the sum over all workers means something.
+            *matched = matched.wrapping_sub(1);
         }
         for op in &now.matched {
-            *watcher.matched.entry(*op).or_default() += 1;
+            let matched = watcher.matched.entry(*op).or_default();
+            *matched = matched.wrapping_add(1);
         }
         self.counters.flips += u64::from(before.wrong.is_empty() != now.wrong.is_empty());
         self.counters.provisional -= before.wrong.len() as u64;

@@ -28,6 +28,8 @@ pub(super) struct Txn {
     pub(super) session: u32,
     /// Its place in the session.
     pub(super) position: u64,
+    /// How many transactions had arrived when it did: no other has this number.
+    pub(super) arrival: u64,
     /// The id it was given.
     pub(super) id: Option<Box<Name>>,
     pub(super) class: Class,
@@ -173,6 +175,7 @@ impl Txns {
             commit: Stamp::MIN,
             session: 0,
             position: 0,
+            arrival: 0,
             id: None,
             class: Class::Reader,
             placed: None,
@@ -232,7 +235,8 @@ impl Txns {
         let key = |number: TxnNo| {
             let tie = self.tie(number);
             let session = self.sessions.get(tie.session as usize);
-            (tie.class, tie.at_once, tie.start, session, tie.position, tie.sub, number)
+            let arrival = self.get(number).arrival;
+            (tie.class, tie.at_once, tie.start, session, tie.position, tie.sub, arrival)
         };
         key(a.txn).cmp(&key(b.txn))
     }

@@ -1,0 +1,480 @@
+//! A worker of the online checker: the keys that live there.
+//!
+//! **What.** [`Shard::take`] follows the orders of one message ([`super::post`]) and answers with what came of them. It is the
+//! checker of [`Online`], steps 3 and 4 of [`super::receive`] and all of [`super::settle`], with three differences: sessions
+//! are somebody else's; findings carry their [`Rank`] instead of a number; and a transaction of unknown outcome takes
+//! effect only when whoever sees all workers says so.
+//!
+//! **The answer** is how large the worker is, what it counted, its findings, its shares of predicate writes, and what it
+//! was asked for: the first look that a sleeper explains ([`Candidate`]), or its state.
+
+use super::codec::{Input, Output, invalid};
+use super::cold::{Cold, ColdKey, ColdRecord, ColdTime};
+use super::keys::KeyNo;
+use super::post;
+use super::program::{Own, Program};
+use super::rank::{Phase, Rank, Ranked, Share, get_found, get_share, put_found, put_share};
+use super::receive::Local;
+use super::save::{get_class, get_counters, get_program, get_tie, put_counters, put_tie};
+use super::stamp::Stamp;
+use super::txns::{Tie, Txn, TxnNo};
+use super::unknown::Sleeper;
+use super::{Counters, Found, Online, Settings, Size};
+use crate::timestamped::shards::home;
+use crate::{Level, Ryow};
+use history::Name;
+use std::io::{self, Read};
+
+/// A worker.
+pub struct Shard {
+    online: Option<Online>,
+    cold: Option<Box<dyn Cold>>,
+    /// How many pieces of transactions it has taken.
+    pieces: u64,
+}
+
+impl std::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shard").field("pieces", &self.pieces).finish_non_exhaustive()
+    }
+}
+
+/// What a worker knows of how far it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Progress {
+    pub(super) pieces: u64,
+    pub(super) size: Size,
+    pub(super) counters: Counters,
+}
+
+/// A look that a transaction of unknown outcome explains.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) look: Rank,
+    pub(super) op: u32,
+    pub(super) key: Name,
+    pub(super) sleeper: u64,
+    /// The place of whoever looks among the commits.
+    pub(super) tie: Tie,
+}
+
+/// What came of a message.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) progress: Progress,
+    pub(super) told: Vec<(Rank, Found)>,
+    pub(super) shares: Vec<(Rank, Share)>,
+    pub(super) candidate: Option<Candidate>,
+    pub(super) state: Option<Vec<u8>>,
+}
+
+/// A cold store that several workers share: each sees its own keys.
+struct OwnKeys {
+    cold: Box<dyn Cold>,
+    worker: usize,
+    workers: usize,
+}
+
+impl Cold for OwnKeys {
+    fn put(&mut self, records: Vec<ColdRecord>) -> io::Result<()> {
+        self.cold.put(records)
+    }
+
+    fn newest(&mut self, key: &ColdKey, until: ColdTime) -> io::Result<Option<ColdRecord>> {
+        self.cold.newest(key, until)
+    }
+
+    fn keys(&mut self, from: Option<&ColdKey>, to: Option<&ColdKey>) -> io::Result<Vec<ColdKey>> {
+        let mut keys = self.cold.keys(from, to)?;
+        keys.retain(|key| key.name().is_none_or(|name| home(name.as_ref(), self.workers) == self.worker));
+        Ok(keys)
+    }
+
+    fn forget(&mut self, until: ColdTime) -> io::Result<()> {
+        self.cold.forget(until)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.cold.bytes()
+    }
+}
+
+impl Shard {
+    /// One of so many workers. They may share a cold store.
+    pub fn new(worker: usize, workers: usize, cold: Option<Box<dyn Cold>>) -> Self {
+        let own = |cold| Box::new(OwnKeys { cold, worker, workers }) as Box<dyn Cold>;
+        Self { online: None, cold: cold.map(own), pieces: 0 }
+    }
+
+    /// Follows the orders of a message; what went wrong is in the answer.
+    pub fn take(&mut self, message: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut out = Output::unsummed(&mut bytes);
+        // Writing into a vector cannot fail.
+        let _ = match self.follow(message) {
+            Ok(answer) => answer.put(&mut out),
+            Err(error) => out.byte(1).and_then(|()| out.text(&error.to_string())),
+        };
+        bytes
+    }
+
+    fn follow(&mut self, mut message: &[u8]) -> io::Result<Answer> {
+        let mut answer = Answer::default();
+        let names = Input::unsummed(&mut message).list(Input::name)?;
+        let mut reader = Reader { message, keys: Vec::new() };
+        let mut names = Some(names);
+        let mut is_between = false;
+        while let Some((&order, rest)) = reader.message.split_first() {
+            reader.message = rest;
+            match order {
+                post::BEGIN => {
+                    let settings = reader.settings()?;
+                    let online = Online::new(settings).map_err(|refusal| {
+                        io::Error::new(io::ErrorKind::InvalidInput, refusal.to_string())
+                    })?;
+                    self.begin(online);
+                }
+                post::RESTORE => {
+                    let settings = reader.settings()?;
+                    let state = reader.state()?;
+                    let mut online = Online::restore_one(settings, &mut &*state)
+                        .map_err(|damaged| io::Error::new(io::ErrorKind::InvalidData, damaged.to_string()))?;
+                    // What was spilled before may have been by another worker.
+                    online.is_cold = true;
+                    self.begin(online);
+                }
+                order => {
+                    let online = self.online.as_mut().ok_or_else(|| invalid("the first order"))?;
+                    online.txns.sessions.extend(names.take().into_iter().flatten());
+                    is_between = order == post::SCAN || is_between && order != post::ADVANCE;
+                    self.pieces += u64::from(matches!(order, post::POINTS | post::PROGRAM));
+                    online.obey(order, &mut reader, &mut answer)?;
+                }
+            }
+        }
+        if let Some(online) = &mut self.online {
+            online.txns.sessions.extend(names.into_iter().flatten());
+            // Between the rounds of a watermark looks up to it are still open.
+            if !is_between {
+                online.make_room()?;
+            }
+            if let Some(ranked) = &mut online.ranked {
+                answer.told = std::mem::take(&mut ranked.told);
+                answer.shares = std::mem::take(&mut ranked.shares);
+            }
+            answer.progress =
+                Progress { pieces: self.pieces, size: online.size(), counters: online.counters.clone() };
+        }
+        Ok(answer)
+    }
+
+    fn begin(&mut self, mut online: Online) {
+        online.ranked = Some(Box::new(Ranked::default()));
+        self.online = Some(match self.cold.take() {
+            Some(cold) => online.with_cold(cold),
+            None => online,
+        });
+    }
+}
+
+/// What is left of a message, and the keys it has named.
+struct Reader<'m> {
+    message: &'m [u8],
+    keys: Vec<KeyNo>,
+}
+
+impl Reader<'_> {
+    fn get<T>(&mut self, get: impl FnOnce(&mut Input<'_>) -> io::Result<T>) -> io::Result<T> {
+        get(&mut Input::unsummed(&mut self.message))
+    }
+
+    fn settings(&mut self) -> io::Result<Settings> {
+        self.get(|input| {
+            let level = Level::parse(&input.text()?).map_err(|_| invalid("a level"))?;
+            let ryow = input.text()?;
+            let all = [Ryow::Must, Ryow::May, Ryow::Never];
+            let ryow = all.into_iter().find(|other| format!("{other:?}") == ryow);
+            Ok(Settings {
+                level,
+                ryow: ryow.ok_or_else(|| invalid("a policy"))?,
+                memory_max: input.option(Input::count)?,
+            })
+        })
+    }
+
+    fn state(&mut self) -> io::Result<Vec<u8>> {
+        let len = self.get(|input| input.count())?;
+        let mut state = Vec::new();
+        if (&mut self.message).take(len as u64).read_to_end(&mut state)? != len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(state)
+    }
+
+    /// A key, by its number in the message; the first time its name follows.
+    fn key(&mut self, online: &mut Online) -> io::Result<KeyNo> {
+        let number = self.get(|input| input.count())?;
+        if let Some(&key) = self.keys.get(number) {
+            return Ok(key);
+        }
+        if number != self.keys.len() {
+            return Err(invalid("the number of a key"));
+        }
+        let name = self.get(|input| input.name())?;
+        let key = online.key(name.as_ref())?;
+        self.keys.push(key);
+        Ok(key)
+    }
+
+    fn program(&mut self, online: &mut Online) -> io::Result<Program> {
+        let named = self.get(|input| input.count())?;
+        for _ in 0..named {
+            self.key(online)?;
+        }
+        let program = self.get(get_program)?;
+        let keys = &self.keys;
+        Ok(program.part(&mut |number| keys.get(number as usize).copied()))
+    }
+
+    /// A transaction, held once; and the tick at which it arrived.
+    fn txn(&mut self, online: &mut Online) -> io::Result<(TxnNo, u64)> {
+        let (tick, txn) = self.get(|input| {
+            let tick = input.number()?;
+            let txn = Txn {
+                start: input.stamp()?,
+                commit: input.stamp()?,
+                session: input.small()?,
+                position: input.number()?,
+                arrival: input.number()?,
+                id: input.option(Input::name)?.map(Box::new),
+                class: get_class(input)?,
+                placed: None,
+                holders: 1,
+                queues: 0,
+                touched: Vec::new(),
+            };
+            Ok((tick, txn))
+        })?;
+        if txn.session as usize >= online.txns.sessions.len() {
+            return Err(invalid("a session"));
+        }
+        let arrival = txn.arrival;
+        online.set_rank(Rank { arrival, ..Rank::new(tick, Phase::Judged) });
+        Ok((online.txns.insert(txn), tick))
+    }
+}
+
+fn get_own(input: &mut Input<'_>) -> io::Result<Own> {
+    Ok(match input.byte()? {
+        0 => Own::Nothing,
+        1 => Own::Value(input.datum()?),
+        2 => Own::Appended(input.list(Input::datum)?),
+        _ => return Err(invalid("a write")),
+    })
+}
+
+impl Online {
+    fn obey(&mut self, order: u8, reader: &mut Reader<'_>, answer: &mut Answer) -> io::Result<()> {
+        match order {
+            post::INITIAL => {
+                let key = reader.key(self)?;
+                let value = reader.get(|input| input.datum())?;
+                self.begin_with(key, value);
+            }
+            post::POINTS => self.obey_points(reader)?,
+            post::PROGRAM => {
+                let (txn, _) = reader.txn(self)?;
+                let program = reader.program(self)?;
+                let is_late = self.txns.get(txn).commit <= self.watermark;
+                self.admit_program(txn, program, is_late)?;
+                self.txns.release(txn);
+            }
+            post::SLEEPER => self.obey_sleeper(reader)?,
+            post::FORGET => {
+                let sleeper = reader.get(|input| input.number())?;
+                if let Some(sleeper) = self.sleeper(sleeper) {
+                    self.forget_sleeper(sleeper);
+                }
+            }
+            post::ADVANCE => {
+                let (tick, watermark, horizon) = reader.get(get_advance)?;
+                self.set_rank(Rank::new(tick, Phase::Looks));
+                self.advance_to(watermark, Some(horizon))?;
+            }
+            post::SCAN => {
+                let (tick, watermark, horizon) = reader.get(get_advance)?;
+                self.set_rank(Rank::new(tick, Phase::Looks));
+                self.raise(watermark, Some(horizon));
+                answer.candidate = self.candidate(tick);
+            }
+            post::WAKE => {
+                let (look, sleeper, tie) =
+                    reader.get(|input| Ok((Rank::get(input)?, input.number()?, get_tie(input)?)))?;
+                self.set_rank(Rank::new(look.tick, Phase::Looks));
+                self.settle_looks(Some(&look))?;
+                if let Some(sleeper) = self.sleeper(sleeper) {
+                    self.wake(sleeper, look.stamp, tie)?;
+                }
+            }
+            post::SAVE => {
+                let mut state = Vec::new();
+                self.save(&mut state)?;
+                answer.state = Some(state);
+            }
+            post::MEMORY => {
+                let bytes = reader.get(|input| input.option(Input::count))?;
+                self.set_memory_max(bytes);
+            }
+            _ => return Err(invalid("an order")),
+        }
+        Ok(())
+    }
+
+    fn obey_points(&mut self, reader: &mut Reader<'_>) -> io::Result<()> {
+        let (txn, _) = reader.txn(self)?;
+        let count = reader.get(|input| input.count())?;
+        self.scratch.locals.clear();
+        for _ in 0..count {
+            let key = reader.key(self)?;
+            let (look, own) = reader.get(|input| {
+                let look = input.option(|input| {
+                    let op = input.small()?;
+                    Ok((input.datum()?, op))
+                })?;
+                Ok((look, get_own(input)?))
+            })?;
+            self.scratch.locals.push(Local { key, look, own });
+        }
+        let is_late = self.txns.get(txn).commit <= self.watermark;
+        self.admit_points(txn, is_late)?;
+        self.txns.release(txn);
+        Ok(())
+    }
+
+    fn obey_sleeper(&mut self, reader: &mut Reader<'_>) -> io::Result<()> {
+        let mut sleeper = reader.get(|input| {
+            Ok(Sleeper {
+                session: input.small()?,
+                position: input.number()?,
+                id: input.option(Input::name)?,
+                commit: input.option(Input::stamp)?,
+                arrival: input.number()?,
+                program: Program::default(),
+                pinned: Vec::new(),
+            })
+        })?;
+        if sleeper.session as usize >= self.txns.sessions.len() {
+            return Err(invalid("a session"));
+        }
+        sleeper.program = reader.program(self)?;
+        sleeper.pinned = self.pin_named(&sleeper.program);
+        self.bed(sleeper);
+        Ok(())
+    }
+
+    fn sleeper(&self, arrival: u64) -> Option<usize> {
+        self.dormant.sleepers.iter().position(|sleeper| sleeper.arrival == arrival)
+    }
+
+    /// The first look up to the watermark that a sleeper explains.
+    fn candidate(&self, tick: u64) -> Option<Candidate> {
+        if self.dormant.is_empty() {
+            return None;
+        }
+        let mut looks = self.looks.iter().take_while(|(stamp, _)| *stamp <= self.watermark).peekable();
+        let mut together: Vec<TxnNo> = Vec::new();
+        while let Some(&(stamp, txn)) = looks.next() {
+            together.push(txn);
+            if looks.peek().is_some_and(|(next, _)| *next == stamp) {
+                continue;
+            }
+            self.sort_looks(&mut together);
+            for txn in together.drain(..) {
+                if let Some((op, key, sleeper)) = self.explained(txn) {
+                    return Some(Candidate {
+                        look: self.look_rank(tick, txn),
+                        op,
+                        key: self.keys.get(key).name.clone(),
+                        sleeper: self.dormant.sleepers[sleeper].arrival,
+                        tie: self.txns.tie(txn),
+                    });
+                }
+            }
+        }
+        None
+    }
+}
+
+fn get_advance(input: &mut Input<'_>) -> io::Result<(u64, Stamp, Stamp)> {
+    Ok((input.number()?, input.stamp()?, input.stamp()?))
+}
+
+// ---- answers as bytes ----
+
+impl Answer {
+    fn put(&self, out: &mut Output<'_>) -> io::Result<()> {
+        out.byte(0)?;
+        let Progress { pieces, size, counters } = &self.progress;
+        out.number(*pieces)?;
+        let Size { keys, versions, open_results, transactions, bytes } = *size;
+        for number in [keys, versions, open_results, transactions, bytes] {
+            out.number(number as u64)?;
+        }
+        put_counters(out, counters)?;
+        out.list(self.told.len(), &self.told, |out, (rank, found)| {
+            rank.put(out)?;
+            put_found(out, found)
+        })?;
+        out.list(self.shares.len(), &self.shares, |out, (rank, share)| {
+            rank.put(out)?;
+            put_share(out, share)
+        })?;
+        out.option(self.candidate.as_ref(), |out, candidate| {
+            candidate.look.put(out)?;
+            out.number(u64::from(candidate.op))?;
+            out.name(&candidate.key)?;
+            out.number(candidate.sleeper)?;
+            put_tie(out, &candidate.tie)
+        })?;
+        out.option(self.state.as_ref(), |out, state| {
+            out.number(state.len() as u64)?;
+            out.bytes(state)
+        })
+    }
+
+    /// What a worker answered, or what went wrong there.
+    pub(super) fn get(mut bytes: &[u8]) -> io::Result<Self> {
+        let mut input = Input::unsummed(&mut bytes);
+        if input.byte()? != 0 {
+            return Err(io::Error::other(input.text()?));
+        }
+        let pieces = input.number()?;
+        let size = Size {
+            keys: input.count()?,
+            versions: input.count()?,
+            open_results: input.count()?,
+            transactions: input.count()?,
+            bytes: input.count()?,
+        };
+        let counters = get_counters(&mut input)?;
+        let told = input.list(|input| Ok((Rank::get(input)?, get_found(input)?)))?;
+        let shares = input.list(|input| Ok((Rank::get(input)?, get_share(input)?)))?;
+        let candidate = input.option(|input| {
+            Ok(Candidate {
+                look: Rank::get(input)?,
+                op: input.small()?,
+                key: input.name()?,
+                sleeper: input.number()?,
+                tie: get_tie(input)?,
+            })
+        })?;
+        let has_state = input.flag()?;
+        let mut state = None;
+        if has_state {
+            let len = input.count()?;
+            let rest = bytes;
+            state = Some(rest.get(..len).ok_or_else(|| invalid("a state"))?.to_vec());
+        }
+        Ok(Self { progress: Progress { pieces, size, counters }, told, shares, candidate, state })
+    }
+}

@@ -1,0 +1,406 @@
+//! Several workers tell what one tells: the same findings with the same numbers, whatever arrives in whatever order, late,
+//! twice or never, with restarts on another number of workers in between.
+
+use crate::drawn::{self, Times};
+use crate::online::{Kept, LEVELS, lines, part, safe_watermark, shapes};
+use checker::oracle::tiny::{Random, Shape, Sketch};
+use checker::timestamped::Axiom;
+use checker::timestamped::online::{
+    Cold, Counters, Found, Here, Kind, MemoryCold, Online, Settings, Sharded, Workers,
+};
+use checker::{Level, Rule, Ryow};
+use history::{History, Id, Timestamp};
+use std::io;
+
+/// What happens to a checker.
+#[derive(Clone, Debug)]
+enum Event {
+    Receive(Vec<String>),
+    Advance(Timestamp, Option<Timestamp>),
+    /// Findings are asked for.
+    Ask,
+    /// The state is saved, and restored on so many workers.
+    Restart(usize),
+}
+
+/// How events are drawn.
+#[derive(Clone, Copy, Debug)]
+struct Draw {
+    seed: u64,
+    jitter: usize,
+    /// Percent of transactions that are lost, and that come twice.
+    lost: u32,
+    /// Whether transactions carry sequence numbers.
+    numbered: bool,
+    restarts: u32,
+    memory_max: Option<usize>,
+    horizon: bool,
+    ryow: Ryow,
+}
+
+/// Watermarks are any commit so far, who comes later may be late; unless memory is short.
+fn events(history: &History, draw: Draw) -> Vec<Event> {
+    let mut random = Random::new(draw.seed);
+    let (header, lines) = lines(history);
+    let mut by_commit: Vec<usize> = (0..history.len()).collect();
+    by_commit.sort_by_key(|&txn| history.transaction(Id::new(txn)).db().map(|(_, commit)| commit));
+    let mut order: Vec<(usize, usize)> = Vec::new();
+    for (place, txn) in by_commit.into_iter().enumerate() {
+        let copies = match random.chance(draw.lost) {
+            true => [0, 2][random.below(2)],
+            false => 1,
+        };
+        for _ in 0..copies {
+            order.push((place + random.below(draw.jitter + 1), txn));
+        }
+    }
+    order.sort();
+    let mut events: Vec<Event> = header.into_iter().map(|header| Event::Receive(vec![header])).collect();
+    let mut commits: Vec<Timestamp> = Vec::new();
+    let mut next = 0;
+    while next < order.len() {
+        let count = random.between(1, 4).min(order.len() - next);
+        let batch = &order[next..next + count];
+        next += count;
+        commits.extend(
+            batch.iter().filter_map(|(_, txn)| history.transaction(Id::new(*txn)).db()).map(|it| it.1),
+        );
+        let line = |(_, txn): &(usize, usize)| match draw.numbered {
+            true => lines[*txn].clone(),
+            false => lines[*txn].replacen("\"seq\"", "\"other\"", 1),
+        };
+        events.push(Event::Receive(batch.iter().map(line).collect()));
+        if draw.memory_max.is_some() {
+            // What comes late to a key that is cold finds less of it.
+            let coming: Vec<usize> = order[next..].iter().map(|(_, txn)| *txn).collect();
+            if let Some((watermark, _)) = safe_watermark(history, &coming, true).filter(|_| random.chance(50))
+            {
+                events.push(Event::Advance(watermark, None));
+            }
+        } else if random.chance(50) && !commits.is_empty() {
+            commits.sort();
+            // Mostly a while ago.
+            let back = random.below(commits.len().min(5));
+            let watermark = commits[commits.len() - 1 - back];
+            let horizon = commits[random.below(commits.len())];
+            events.push(Event::Advance(watermark, draw.horizon.then_some(horizon)));
+        }
+        if random.chance(50) {
+            events.push(Event::Ask);
+        }
+        if random.chance(draw.restarts) {
+            events.push(Event::Restart(random.between(1, 4)));
+        }
+    }
+    events
+}
+
+/// What came of it.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    found: Vec<Found>,
+    received: u64,
+    settled: u64,
+    took_effect: u64,
+    by_kind: Vec<u64>,
+    open: (usize, u64),
+}
+
+impl Outcome {
+    fn new(found: Vec<Found>, counters: &Counters, open_results: usize) -> Self {
+        Self {
+            found,
+            received: counters.received,
+            settled: counters.settled,
+            took_effect: counters.took_effect,
+            by_kind: counters.found.to_vec(),
+            open: (open_results, counters.provisional),
+        }
+    }
+}
+
+fn alone(events: &[Event], settings: &Settings) -> Outcome {
+    let kept = Kept::default();
+    let cold = || Box::new(kept.clone());
+    let mut online = Online::new(settings.clone()).expect("decided").with_cold(cold());
+    let mut found = Vec::new();
+    for event in events {
+        match event {
+            Event::Receive(lines) => online.receive(&part(lines)).expect("the cold store works"),
+            Event::Advance(watermark, horizon) => online.advance(*watermark, *horizon).expect("it works"),
+            Event::Ask => found.extend(online.findings()),
+            Event::Restart(_) => {
+                found.extend(online.findings());
+                let mut state = Vec::new();
+                online.save(&mut state).expect("a vector takes everything");
+                online = Online::restore(settings.clone(), &mut state.as_slice())
+                    .expect("what was saved can be restored")
+                    .with_cold(cold());
+            }
+        }
+    }
+    online.finish().expect("the cold store works");
+    found.extend(online.findings());
+    Outcome::new(found, online.counters(), online.size().open_results)
+}
+
+/// Two workers or one thread: what a restart brings is any of them.
+enum Checker {
+    One(Box<Online>),
+    Several(Box<Sharded>),
+}
+
+fn together(events: &[Event], settings: &Settings, workers: usize) -> Outcome {
+    let kept = Kept::default();
+    let hands = |count: usize| {
+        let kept = kept.clone();
+        Box::new(Here::new(count, move || Some(Box::new(kept.clone()) as Box<dyn Cold>)))
+    };
+    let mut checker =
+        Checker::Several(Box::new(Sharded::new(settings.clone(), hands(workers)).expect("decided")));
+    let mut found = Vec::new();
+    for event in events {
+        match (event, &mut checker) {
+            (Event::Receive(lines), Checker::Several(it)) => it.receive(&part(lines)).expect("it works"),
+            (Event::Receive(lines), Checker::One(it)) => it.receive(&part(lines)).expect("it works"),
+            (Event::Advance(watermark, horizon), Checker::Several(it)) => {
+                it.advance(*watermark, *horizon).expect("it works");
+            }
+            (Event::Advance(watermark, horizon), Checker::One(it)) => {
+                it.advance(*watermark, *horizon).expect("it works");
+            }
+            (Event::Ask, Checker::Several(it)) => found.extend(it.findings().expect("it works")),
+            (Event::Ask, Checker::One(it)) => found.extend(it.findings()),
+            (Event::Restart(count), it) => {
+                let mut state = Vec::new();
+                match it {
+                    Checker::Several(it) => {
+                        it.catch_up().expect("it works");
+                        found.extend(it.findings().expect("it works"));
+                        it.save(&mut state).expect("a vector takes everything");
+                    }
+                    Checker::One(it) => {
+                        found.extend(it.findings());
+                        it.save(&mut state).expect("a vector takes everything");
+                    }
+                }
+                let mut input = state.as_slice();
+                checker = match count {
+                    1 => Checker::One(Box::new(
+                        Online::restore(settings.clone(), &mut input)
+                            .expect("what was saved can be restored")
+                            .with_cold(Box::new(kept.clone())),
+                    )),
+                    // Now and then the same number.
+                    count => Checker::Several(Box::new(
+                        Sharded::restore(settings.clone(), &mut input, hands(*count))
+                            .expect("what was saved can be restored"),
+                    )),
+                };
+            }
+        }
+    }
+    match checker {
+        Checker::One(mut online) => {
+            online.finish().expect("the cold store works");
+            found.extend(online.findings());
+            Outcome::new(found, online.counters(), online.size().open_results)
+        }
+        Checker::Several(mut sharded) => {
+            sharded.finish().expect("the cold store works");
+            found.extend(sharded.findings().expect("it works"));
+            Outcome::new(found, &sharded.counters(), sharded.size().open_results)
+        }
+    }
+}
+
+fn compare(sketch: &Sketch, level: Level, draw: Draw, workers: usize) -> Result<Outcome, String> {
+    let history = sketch.build();
+    let settings = Settings { memory_max: draw.memory_max, ryow: draw.ryow, ..Settings::new(level) };
+    let events = events(&history, draw);
+    let expected = alone(&events, &settings);
+    let found = together(&events, &settings, workers);
+    if found == expected {
+        return Ok(found);
+    }
+    let lines = |outcome: &Outcome| {
+        let found: String = outcome.found.iter().map(|found| format!("\n  {found:?}")).collect();
+        format!(
+            "{found}\n  {} received, {} settled, open {:?}",
+            outcome.received, outcome.settled, outcome.open
+        )
+    };
+    let events: String = events.iter().map(|event| format!("\n  {event:?}")).collect();
+    Err(format!("events:{events}\n{workers} workers:{}\none:{}", lines(&found), lines(&expected)))
+}
+
+fn agree(shape: &Shape, times: Times, draw: Draw, level: Level, workers: usize) -> Outcome {
+    let sketch = drawn::sketch(&shape.clone().with_ryow(draw.ryow), times, draw.seed);
+    match compare(&sketch, level, draw, workers) {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            let differs = |history: &History| compare(&Sketch::of(history), level, draw, workers).is_err();
+            let small = Sketch::of(&checker::oracle::tiny::shrink(&sketch.build(), differs));
+            let why = compare(&small, level, draw, workers).expect_err("shrinking keeps the difference");
+            panic!("{draw:?}, {level:?}, {workers} workers:\n{small}\n{why}");
+        }
+    }
+}
+
+/// What was found, over many runs.
+#[derive(Default)]
+struct Census {
+    by_kind: Vec<u64>,
+    took_effect: u64,
+}
+
+impl Census {
+    fn add(&mut self, outcome: &Outcome) {
+        self.by_kind.resize(Kind::ALL.len(), 0);
+        self.by_kind.iter_mut().zip(&outcome.by_kind).for_each(|(sum, count)| *sum += count);
+        self.took_effect += outcome.took_effect;
+    }
+
+    fn of(&self, kind: Kind) -> u64 {
+        Kind::ALL.iter().zip(&self.by_kind).find(|(other, _)| **other == kind).map_or(0, |(_, count)| *count)
+    }
+}
+
+#[test]
+fn any_number_of_workers_tells_what_one_tells() {
+    let mut census = Census::default();
+    for shape in shapes() {
+        for times in [Times::CROWDED, Times::APART] {
+            for seed in 0..120 {
+                for (place, level) in LEVELS.into_iter().enumerate() {
+                    let draw = Draw {
+                        seed,
+                        jitter: [0, 3, 8, 100][(seed as usize + place) % 4],
+                        lost: [0, 20][seed as usize % 2],
+                        numbered: seed % 3 != 0,
+                        restarts: 0,
+                        memory_max: None,
+                        horizon: seed % 5 == 0,
+                        ryow: [Ryow::Must, Ryow::Must, Ryow::May, Ryow::Never][seed as usize / 4 % 4],
+                    };
+                    census.add(&agree(&shape, times, draw, level, 1 + (seed as usize + place) % 4));
+                }
+            }
+        }
+    }
+    for kind in Kind::ALL {
+        // The store never commits before it starts; nobody asks for real time; all have timestamps.
+        let is_possible =
+            !matches!(kind, Kind::Broken(Axiom::RealTime | Axiom::TimestampOrder) | Kind::Timeless);
+        assert!(!is_possible || census.of(kind) >= 10, "{} × {}", census.of(kind), kind.name());
+    }
+    assert!(census.took_effect > 100, "{} of unknown outcome took effect", census.took_effect);
+}
+
+#[test]
+fn a_restart_on_another_number_of_workers_changes_nothing() {
+    let mut found = 0;
+    for shape in shapes() {
+        for times in [Times::CROWDED, Times::APART] {
+            for seed in 5000..5080 {
+                for (place, level) in LEVELS.into_iter().enumerate() {
+                    let memory_max = [None, Some(1), Some(4000)][seed as usize % 3];
+                    let draw = Draw {
+                        seed,
+                        jitter: 6,
+                        lost: [0, 10][seed as usize % 2],
+                        numbered: seed % 4 != 0,
+                        restarts: 40,
+                        memory_max,
+                        horizon: memory_max.is_none() && seed % 2 == 0,
+                        ryow: Ryow::Must,
+                    };
+                    found += agree(&shape, times, draw, level, 1 + (seed as usize + place) % 4).found.len();
+                }
+            }
+        }
+    }
+    assert!(found > 2000, "{found} findings");
+}
+
+/// A cold store that is full.
+struct Full(MemoryCold);
+
+impl Cold for Full {
+    fn put(&mut self, _: Vec<checker::timestamped::online::ColdRecord>) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::StorageFull, "no room"))
+    }
+
+    fn newest(
+        &mut self,
+        key: &checker::timestamped::online::ColdKey,
+        until: checker::timestamped::online::ColdTime,
+    ) -> io::Result<Option<checker::timestamped::online::ColdRecord>> {
+        self.0.newest(key, until)
+    }
+
+    fn keys(
+        &mut self,
+        from: Option<&checker::timestamped::online::ColdKey>,
+        to: Option<&checker::timestamped::online::ColdKey>,
+    ) -> io::Result<Vec<checker::timestamped::online::ColdKey>> {
+        self.0.keys(from, to)
+    }
+
+    fn forget(&mut self, until: checker::timestamped::online::ColdTime) -> io::Result<()> {
+        self.0.forget(until)
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn what_goes_wrong_at_a_worker_is_an_error_that_names_it() {
+    let settings =
+        Settings { memory_max: Some(1), ..Settings::new(Level::new(Rule::SnapshotIsolation, false, false)) };
+    let hands = Here::new(2, || Some(Box::new(Full(MemoryCold::default()))));
+    let mut sharded = Sharded::new(settings, Box::new(hands)).expect("decided");
+    let line = |commit: u32| {
+        let write = format!("{{\"op\":\"write\",\"key\":{commit},\"value\":1}}");
+        format!("{{\"session\":1,\"db\":{{\"start\":{},\"commit\":{commit}}},\"ops\":[{write}]}}", commit - 1)
+    };
+    let mut work = || -> io::Result<()> {
+        for commit in 1..100 {
+            sharded.receive(&part(&[line(commit)]))?;
+            sharded.advance(i64::from(commit).into(), None)?;
+            sharded.catch_up()?;
+        }
+        Ok(())
+    };
+    let error = work().expect_err("nothing fits").to_string();
+    assert!(error.starts_with("worker ") && error.ends_with("no room"), "{error}");
+}
+
+#[test]
+fn a_damaged_state_of_several_workers_is_refused() {
+    let settings = Settings::new(Level::new(Rule::SnapshotIsolation, true, false));
+    let sketch = drawn::sketch(&shapes()[4], Times::CROWDED, 11);
+    let (_, lines) = lines(&sketch.build());
+    let hands = || -> Box<dyn Workers> { Box::new(Here::new(2, || None)) };
+    let mut sharded = Sharded::new(settings.clone(), hands()).expect("decided");
+    sharded.receive(&part(&lines)).expect("no cold store");
+    let mut state = Vec::new();
+    sharded.catch_up().expect("no cold store");
+    sharded.findings().expect("no cold store");
+    sharded.save(&mut state).expect("a vector takes everything");
+    assert!(Sharded::restore(settings.clone(), &mut state.as_slice(), hands()).is_ok());
+    for place in 0..state.len() {
+        let mut damaged = state.clone();
+        damaged[place] ^= 1;
+        assert!(
+            Sharded::restore(settings.clone(), &mut damaged.as_slice(), hands()).is_err(),
+            "byte {place}"
+        );
+        assert!(Sharded::restore(settings.clone(), &mut &state[..place], hands()).is_err(), "cut at {place}");
+        assert!(Online::restore(settings.clone(), &mut damaged.as_slice()).is_err(), "byte {place}, alone");
+    }
+    let other = Settings::new(Level::new(Rule::Serializable, true, false));
+    assert!(Sharded::restore(other, &mut state.as_slice(), hands()).is_err());
+}
