@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -160,10 +161,14 @@ fn watch(at: &Path, more: &[&str]) -> Watching {
     Watching { child, found }
 }
 
-fn connect(at: &Path) -> UnixStream {
-    for _ in 0..2_000 {
+/// A connection, unless whoever listens was killed before it did.
+fn connect(at: &Path, is_killed: &AtomicBool) -> Option<UnixStream> {
+    for _ in 0..6_000 {
         if let Ok(stream) = UnixStream::connect(at.join("socket")) {
-            return stream;
+            return Some(stream);
+        }
+        if is_killed.load(Ordering::Relaxed) {
+            return None;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -171,8 +176,8 @@ fn connect(at: &Path) -> UnixStream {
 }
 
 /// Sends lines from a place on, and gives how many of all were acknowledged when the connection ended.
-fn send(at: &Path, lines: &[String], from: usize) -> usize {
-    let mut stream = connect(at);
+fn send(at: &Path, lines: &[String], from: usize, is_killed: &AtomicBool) -> usize {
+    let Some(mut stream) = connect(at, is_killed) else { return from };
     let answers = BufReader::new(stream.try_clone().unwrap());
     let heard = std::thread::spawn(move || {
         let mut durable = 0;
@@ -211,6 +216,17 @@ fn a_watch_on_workers_that_is_killed_loses_nothing_that_it_acknowledged() {
     });
 }
 
+/// Counts a violation that was told.
+fn count(line: &str, found: &mut BTreeMap<String, usize>) {
+    // The kill may have cut a line off.
+    let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else { return };
+    // What is sent again because nobody acknowledged it may be told to be there already.
+    let is_violation = line["violation"] == true;
+    if let Some(txn) = line["transaction"]["name"].as_str().filter(|_| is_violation) {
+        *found.entry(txn.to_owned()).or_default() += 1;
+    }
+}
+
 /// `more` says how the watch is started after so many kills.
 fn killed_again_and_again(more: impl Fn(u32) -> &'static [&'static str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -220,35 +236,37 @@ fn killed_again_and_again(more: impl Fn(u32) -> &'static [&'static str]) {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     let mut durable = 0;
     let mut kills = 0;
-    while durable < lines.len() {
+    let mut is_over = false;
+    while !is_over {
         let mut watching = watch(at, more(kills));
-        let (wait, is_last) = (20 + random(220), kills >= 6);
+        // What was acknowledged right before a kill is told by the next.
+        let (wait, is_last) = (20 + random(220), kills >= 6 || durable == lines.len());
+        let is_killed = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let (lines, from) = (&lines, durable);
-            let sending = scope.spawn(move || send(at, lines, from));
+            let is_killed = &is_killed;
+            let sending = scope.spawn(move || send(at, lines, from, is_killed));
             if !is_last {
                 std::thread::sleep(Duration::from_millis(wait));
                 let _ = watching.child.kill();
+                is_killed.store(true, Ordering::Relaxed);
                 kills += 1;
             }
             durable = sending.join().unwrap();
         });
+        is_over = is_last && durable == lines.len();
         if is_last {
             std::thread::sleep(Duration::from_millis(500));
             let pid = rustix::process::Pid::from_child(&watching.child);
             rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         }
         watching.child.wait().unwrap();
-        for line in watching.found.iter() {
-            let line: serde_json::Value = serde_json::from_str(&line).unwrap();
-            // What is sent again because nobody acknowledged it may be told to be there already.
-            let is_violation = line["violation"] == true;
-            if let Some(txn) = line["transaction"]["name"].as_str().filter(|_| is_violation) {
-                *found.entry(txn.to_owned()).or_default() += 1;
-            }
-        }
+        watching.found.iter().for_each(|line| count(&line, &mut found));
         let _ = fs::remove_file(at.join("socket"));
     }
+    // What was written down right before a kill may not have reached standard output; the file has every finding.
+    let kept = fs::read_to_string(at.join("state").join("findings.jsonl")).unwrap();
+    kept.lines().for_each(|line| count(line, &mut found));
     let expected: Vec<String> = (0..PAIRS).step_by(3).map(|number| format!("2:{number}")).collect();
     let missing: Vec<&String> = expected.iter().filter(|name| !found.contains_key(*name)).collect();
     assert!(missing.is_empty(), "after {kills} kills nobody told of {missing:?}: {found:?}");
