@@ -296,6 +296,8 @@ mod tests {
         check("a: a(x,1)\nb: r(x,[1 1])\n", "1 duplicate-elements");
         check("a: a(x,1)!\nb: a(x,2)\nc: r(x,[1 2])\n", "1 dirty-update");
         check("a: a(x,1)\nb: a(x,2)\nc: r(x,[1 2])\nd: r(x,[2])\n", "1 incompatible-order");
+        let grown = "a: a(x,1)\nb: a(x,2)\ne: a(x,3)\nc: r(x,[1]) | r(x,[1 2])\nd: r(x,[1 3])\n";
+        check(grown, "1 incompatible-order");
         check("a: a(x,1)\nb: r(x,[1 2]) a(x,2)\n", "1 future-read");
     }
 

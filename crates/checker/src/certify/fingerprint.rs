@@ -396,6 +396,7 @@ mod tests {
             r#"{"op":"update","where":{"value":1},"set":2,"count":0}"#,
             r#"{"op":"update","where":{"value":1},"set":2,"count":1}"#,
             r#"{"op":"update","where":{"value":1},"set":2,"keys":["x"]}"#,
+            r#"{"op":"update","where":{"value":1},"set":2,"keys":["y"]}"#,
             r#"{"op":"update","where":{"value":1},"set":2,"keys":["x","y"]}"#,
             r#"{"op":"delete-where","where":{"value":1}}"#,
             r#"{"op":"delete-where","where":{"value":1},"count":1}"#,

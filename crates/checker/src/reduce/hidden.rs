@@ -80,3 +80,41 @@ impl<'s> Hiding<'s> {
         one.status == Status::Committed && (in_session || in_time)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history::formats::notation;
+
+    /// Whether nobody can have seen the first transaction of a history.
+    fn hides_first(text: &str, level: Level, skew: i64) -> bool {
+        let history = notation::parse(text).expect("the notation is right");
+        let sketch = Sketch::of(&history);
+        Hiding::of(&sketch, level, skew).is_some_and(|hiding| hiding.hides(0))
+    }
+
+    #[test]
+    fn only_what_committed_in_between_hides_a_write() {
+        let hides = |text: &str| hides_first(text, Level::STRICT_SERIALIZABLE, 0);
+        assert!(hides("a: w(x,0) @0..1\nb: w(x,2) @2..3\nc: r(x,0) @4..5\n"));
+        assert!(hides("a: w(x,0) @4..5\nc: r(x,0) @0..1\n"), "it came later");
+        assert!(hides("a: w(x,0) | w(x,2) | r(x,0)\n"), "by session order");
+        assert!(hides("a: w(x,0) @0..1\nb: d(x) @2..3\nc: r(x,0) @4..5\n"));
+        assert!(!hides("a: w(x,0) @0..1\nc: r(x,0) @4..5\n"), "nobody overwrote it");
+        assert!(!hides("a: w(x,0) @0..1\nb: w(x,2)! @2..3\nc: r(x,0) @4..5\n"), "that was aborted");
+        assert!(!hides("a: w(x,0) @0..1\nb: w(x,2)? @2..3\nc: r(x,0) @4..5\n"), "that may not have been");
+        assert!(!hides("a: w(x,0) @0..1\nb: w(y,2) @2..3\nc: r(x,0) @4..5\n"), "that is another key");
+        assert!(!hides("a: w(x,0) @0..1\nb: r(x,2) @2..3\nc: r(x,0) @4..5\n"), "that wrote nothing");
+        assert!(!hides("a: w(x,0) @0..1\nb: w(x,2) @2..4\nc: r(x,0) @4..5\n"), "that may have come later");
+        assert!(!hides("a: w(x,0) @0..2\nb: w(x,2) @2..3\nc: r(x,0) @4..5\n"), "that may have come before");
+        assert!(!hides("a: w(x,0)? @0..1\nb: w(x,2) @2..3\nc: r(x,0) @4..5\n"), "it may come at any time");
+    }
+
+    #[test]
+    fn clocks_that_differ_hide_less() {
+        let text = "a: w(x,0) @0..1\nb: w(x,2) @3..4\nc: r(x,0) @6..7\n";
+        assert!(hides_first(text, Level::STRICT_SERIALIZABLE, 1));
+        assert!(!hides_first(text, Level::STRICT_SERIALIZABLE, 2));
+        assert!(!hides_first(text, Level::SERIALIZABLE, 0), "clocks do not count there");
+    }
+}
