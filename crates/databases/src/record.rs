@@ -1,9 +1,11 @@
 //! Envelope tracing: what a client asked and what came back, noted before and after every call.
 //!
 //! A [`Recorder`] belongs to a history, a [`Tracer`] to a session. A tracer keeps the transaction in
-//! flight to itself; when the transaction ends, its line goes to the file with one `write` under one
-//! lock, before the session does anything else. So a crash of the client program loses at most the
-//! transactions in flight, and lines of a session stand in session order (boomslang.txt §4.1).
+//! flight to itself. Lines stand in the order in which commits were sent, so a line waits for those of earlier commits that
+//! are still under way. Whoever saw something sent its own commit after the one that it saw: so wherever the file ends when
+//! the client program is killed, it holds nothing of which it lacks the cause, and no check of it blames the
+//! database. It lacks what was in flight, and what waited for that. Lines of a session stand in session order
+//! (boomslang.txt §4.1).
 //!
 //! Cost: one clock reading before and one after each call, one line formatted a transaction.
 //! A full disk stops the recording; the transactions in flight still get their lines, from space that was
@@ -32,9 +34,11 @@ use crate::request::{Request, Response, Value};
 use crate::run::RunError;
 use crate::timestamps;
 use history::{BuildError, History, Id, Name, Span, Status};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -154,10 +158,29 @@ struct Shared {
     start: Instant,
     detail: Detail,
     is_off: bool,
+    /// The number of the next commit.
+    next: AtomicU64,
     sink: Mutex<Sink>,
 }
 
+/// A session whose commit is not under way.
+const IDLE: u64 = u64::MAX;
+
+/// So many transactions wait for a commit that does not end; a crash may then separate some from what they saw.
+const WAITING_MAX: usize = 1 << 14;
+
+/// A transaction that has ended, with its line.
+struct Ended {
+    record: TxnRecord,
+    line: String,
+}
+
+#[derive(Default)]
 struct Sink {
+    /// The number of each session's commit that is under way, or [`IDLE`].
+    committing: Vec<Arc<AtomicU64>>,
+    /// What has ended while earlier commits were under way, by number.
+    waiting: BTreeMap<u64, Ended>,
     file: Option<LineFile>,
     memory: Option<Interner>,
     listener: Option<Listener>,
@@ -176,7 +199,7 @@ pub struct Sinks {
     pub file: Option<PathBuf>,
     /// Whether [`Recorder::finish`] returns the history; without it memory stays flat on long runs.
     pub memory: bool,
-    /// Told of every transaction.
+    /// Told of every transaction as it ends.
     pub listener: Option<Listener>,
     /// Whether what the database says of transactions' places is kept, for
     /// [`Recorder::finish_timestamped`].
@@ -194,19 +217,14 @@ impl Recorder {
         };
         let memory = sinks.memory.then(|| Interner::new(header));
         let stamps = sinks.stamps.then(Vec::new);
-        let sink = Sink { file, memory, listener: sinks.listener, stamps, times: Vec::new(), lost: 0 };
-        let shared =
-            Shared { start: Instant::now(), detail: sinks.detail, is_off: false, sink: Mutex::new(sink) };
-        Ok(Self { shared: Arc::new(shared) })
+        let sink = Sink { file, memory, listener: sinks.listener, stamps, ..Sink::default() };
+        Ok(Self { shared: Arc::new(Shared::new(sinks.detail, false, sink)) })
     }
 
     /// Records nothing, and reads no clock: for measuring what recording costs.
     pub fn off() -> Self {
-        let sink =
-            Sink { file: None, memory: None, listener: None, stamps: None, times: Vec::new(), lost: 0 };
         let detail = Detail { statements: false, operation_clocks: false };
-        let shared = Shared { start: Instant::now(), detail, is_off: true, sink: Mutex::new(sink) };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(Shared::new(detail, true, Sink::default())) }
     }
 
     /// Records in memory only.
@@ -222,7 +240,9 @@ impl Recorder {
 
     /// A tracer for one session.
     pub fn tracer(&self, session: Name) -> Tracer {
-        Tracer { shared: Arc::clone(&self.shared), session, open: None }
+        let committing = Arc::new(AtomicU64::new(IDLE));
+        self.shared.sink().committing.push(Arc::clone(&committing));
+        Tracer { shared: Arc::clone(&self.shared), session, open: None, committing }
     }
 
     /// How many transactions ended and could not be written down. If there are any, others may have read
@@ -233,8 +253,9 @@ impl Recorder {
 
     /// The history recorded so far; empty if nothing was kept in memory.
     pub fn finish(self) -> Result<History, RecordError> {
-        let memory = self.shared.sink().memory.take();
-        match memory {
+        let mut sink = self.shared.sink();
+        sink.pass_on(IDLE, self.shared.detail)?;
+        match sink.memory.take() {
             Some(memory) => Ok(memory.finish()?),
             None => Ok(History::default()),
         }
@@ -258,6 +279,7 @@ impl Recorder {
     /// may be open: see [`crate::Gate`]. If it fails, nothing is taken.
     pub fn take_timestamped(&self, database: &dyn Database) -> Result<Batch, RunError> {
         let mut sink = self.shared.sink();
+        sink.pass_on(IDLE, self.shared.detail)?;
         let mut times = match &sink.stamps {
             None => Vec::new(),
             Some(stamps) => {
@@ -305,6 +327,10 @@ pub struct Batch {
 }
 
 impl Shared {
+    fn new(detail: Detail, is_off: bool, sink: Sink) -> Self {
+        Self { start: Instant::now(), detail, is_off, next: AtomicU64::new(0), sink: Mutex::new(sink) }
+    }
+
     /// A poisoned lock only means that another session panicked; the sink is whole between lines.
     fn sink(&self) -> MutexGuard<'_, Sink> {
         self.sink.lock().unwrap_or_else(PoisonError::into_inner)
@@ -315,11 +341,60 @@ impl Shared {
     }
 }
 
+impl Sink {
+    /// The number of the earliest commit that is under way.
+    fn earliest(&self) -> u64 {
+        self.committing.iter().map(|number| number.load(Ordering::SeqCst)).min().unwrap_or(IDLE)
+    }
+
+    /// Keeps what was sent before a commit, in that order.
+    fn pass_on(&mut self, before: u64, detail: Detail) -> Result<(), RecordError> {
+        let mut result = Ok(());
+        while let Some(first) = self.waiting.first_entry()
+            && (*first.key() < before || self.waiting.len() > WAITING_MAX)
+            && let Some((_, Ended { record, line })) = self.waiting.pop_first()
+        {
+            result = result.and(self.keep(record, &line, detail));
+        }
+        result
+    }
+
+    fn keep(&mut self, mut record: TxnRecord, line: &str, detail: Detail) -> Result<(), RecordError> {
+        let written = self.file.as_mut().map_or(Ok(Written::Fine), |file| file.write(line));
+        if written.is_err() {
+            self.lost += 1;
+        }
+        let written = written?;
+        if let Some(memory) = &mut self.memory {
+            memory.add(&record, detail)?;
+        }
+        if let Some(stamps) = &mut self.stamps {
+            stamps.push((record.status, record.stamp.take()));
+        }
+        match (written, &self.file) {
+            (Written::Last(error), Some(file)) => Err(file.full(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Notes what one session does.
 pub struct Tracer {
     shared: Arc<Shared>,
     session: Name,
     open: Option<TxnRecord>,
+    /// The number of its commit while that is under way, for the others.
+    committing: Arc<AtomicU64>,
+}
+
+impl Drop for Tracer {
+    /// Nobody waits for a transaction that is never told of. What cannot be written now is counted as lost.
+    fn drop(&mut self) {
+        let mut sink = self.shared.sink();
+        sink.committing.retain(|number| !Arc::ptr_eq(number, &self.committing));
+        let earliest = sink.earliest();
+        let _ = sink.pass_on(earliest, self.shared.detail);
+    }
 }
 
 impl Tracer {
@@ -397,6 +472,11 @@ impl Tracer {
         self.open().stamp = stamp;
     }
 
+    /// Call before sending COMMIT.
+    pub fn committing(&mut self) {
+        self.committing.store(self.shared.next.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+    }
+
     /// Call when the answer to COMMIT or ROLLBACK is there, or will never come.
     pub fn end(&mut self, status: Status) -> Result<(), RecordError> {
         self.note_end();
@@ -409,7 +489,7 @@ impl Tracer {
         self.open().client.end = now;
     }
 
-    /// Writes the transaction down. After this it cannot be lost.
+    /// Writes the transaction down, as soon as no earlier commit is under way.
     pub fn write(&mut self, status: Status) -> Result<(), RecordError> {
         let Some(mut record) = self.open.take() else { return Ok(()) };
         record.status = status;
@@ -417,26 +497,18 @@ impl Tracer {
             return Ok(());
         }
         let detail = self.shared.detail;
-        let text = line::transaction(&record, detail);
+        let line = line::transaction(&record, detail);
         let mut sink = self.shared.sink();
-        let written = sink.file.as_mut().map_or(Ok(Written::Fine), |file| file.write(&text));
-        if written.is_err() {
-            sink.lost += 1;
-        }
-        let written = written?;
-        if let Some(memory) = &mut sink.memory {
-            memory.add(&record, detail)?;
-        }
         if let Some(listener) = &mut sink.listener {
             listener(&record);
         }
-        if let Some(stamps) = &mut sink.stamps {
-            stamps.push((status, record.stamp.take()));
-        }
-        match (written, &sink.file) {
-            (Written::Last(error), Some(file)) => Err(file.full(error)),
-            _ => Ok(()),
-        }
+        let number = match self.committing.swap(IDLE, Ordering::SeqCst) {
+            IDLE => self.shared.next.fetch_add(1, Ordering::SeqCst),
+            number => number,
+        };
+        sink.waiting.insert(number, Ended { record, line });
+        let earliest = sink.earliest();
+        sink.pass_on(earliest, detail)
     }
 
     fn open(&mut self) -> &mut TxnRecord {
@@ -444,5 +516,70 @@ impl Tracer {
             self.begin();
         }
         self.open.as_mut().expect("begin() has just opened a transaction")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+    use super::*;
+
+    /// A recorder and what its file says of sessions, line by line.
+    fn recording() -> (Recorder, impl Fn() -> String, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("h.jsonl");
+        let sinks = Sinks { file: Some(path.clone()), ..Sinks::default() };
+        let recorder = Recorder::new(&Header::default(), sinks).unwrap();
+        let sessions = move || {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let session = |line: &str| line.split("\"session\":").nth(1).and_then(|rest| rest.chars().next());
+            text.lines().filter_map(session).collect()
+        };
+        (recorder, sessions, folder)
+    }
+
+    /// What ended may have seen what is still committing: its line must not be there without the other's.
+    #[test]
+    fn nothing_is_written_before_what_it_may_have_seen() {
+        let (recorder, sessions, _folder) = recording();
+        let [mut one, mut two, mut three] = [1, 2, 3].map(|it| recorder.tracer(it.into()));
+        one.begin();
+        one.call(Request::write("x", 1));
+        one.answer(Response::Done);
+        one.committing();
+        two.begin();
+        two.call(Request::read("x"));
+        two.answer(Response::Value(1.into()));
+        two.end(Status::Committed).unwrap();
+        assert_eq!(sessions(), "", "the first may have written what the second read");
+        three.begin();
+        three.committing();
+        one.end(Status::Committed).unwrap();
+        assert_eq!(sessions(), "12", "the third sent its commit later, so neither can have seen it");
+        three.end(Status::Committed).unwrap();
+        assert_eq!(sessions(), "123");
+        two.begin();
+        three.begin();
+        three.end(Status::Aborted).unwrap();
+        assert_eq!(sessions(), "1233", "who does not commit is waited for by nobody");
+    }
+
+    #[test]
+    fn nobody_waits_for_who_is_gone() {
+        let (recorder, sessions, _folder) = recording();
+        let [mut one, mut two] = [1, 2].map(|it| recorder.tracer(it.into()));
+        one.begin();
+        one.committing();
+        two.end(Status::Committed).unwrap();
+        assert_eq!(sessions(), "");
+        drop(one);
+        assert_eq!(sessions(), "2");
+        let mut open = recorder.tracer(3.into());
+        open.committing();
+        two.end(Status::Aborted).unwrap();
+        assert_eq!(sessions(), "2");
+        recorder.finish().unwrap();
+        assert_eq!(sessions(), "22", "the end of the recording waits for nobody");
     }
 }

@@ -442,10 +442,13 @@ impl Worker<'_> {
     fn transaction(&mut self, session: &mut dyn Session, client: &mut dyn Client) -> Ending {
         self.tracer.begin();
         let ending = match self.operations(session, client) {
-            Ok(Step::Commit) => match session.commit() {
-                Ok(()) => Ending { status: Status::Committed, connected: true, mistake: None },
-                Err(failure) => self.failed(session, failure, true),
-            },
+            Ok(Step::Commit) => {
+                self.tracer.committing();
+                match session.commit() {
+                    Ok(()) => Ending { status: Status::Committed, connected: true, mistake: None },
+                    Err(failure) => self.failed(session, failure, true),
+                }
+            }
             Ok(_) => match session.rollback() {
                 Ok(()) => Ending { status: Status::Aborted, connected: true, mistake: None },
                 Err(failure) => self.failed(session, failure, false),
