@@ -126,11 +126,13 @@ impl<'f> Checking<'f> {
     }
 
     /// What decides the order of transactions.
+    #[cfg(feature = "cluster")]
     pub(crate) fn order(&self) -> Order {
         self.order
     }
 
     /// What a check may use.
+    #[cfg(feature = "cluster")]
     pub(crate) fn limits(&self) -> Limits {
         self.limits
     }
