@@ -1,6 +1,6 @@
 //! The polynomial levels by several hands: read committed, read atomic and causal, accepted piece by piece.
 //!
-//! **What.** Where every read has one source, the obligations of [`crate::weak`]'s saturation are known, and a level holds if
+//! **What.** Where every read has one source, the obligations of `weak`'s saturation are known, and a level holds if
 //! and only if they, session order and wr form no cycle. Here the work is cut so that no hand needs the whole history:
 //!
 //! ```text

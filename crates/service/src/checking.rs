@@ -28,7 +28,7 @@ impl fmt::Debug for Crew {
     }
 }
 
-/// The online checker. What workers do is known as they last said, until [`Checker::catch_up`].
+/// The online checker. What workers do is known as they last said, until it catches up.
 pub enum Checker {
     /// In the engine's thread.
     One(Box<Online>),
