@@ -17,7 +17,7 @@ use super::keys::KeyNo;
 use super::program::{Own, Program};
 use super::rank::Rank;
 use super::receive::enqueue;
-use super::save::{put_class, put_program, put_tie};
+use super::save::{put_identity, put_program, put_tie};
 use super::stamp::Stamp;
 use super::txns::{NOBODY, Tie, Txn, TxnNo};
 use super::unknown::Sleeper;
@@ -94,13 +94,7 @@ fn put_own(out: &mut Output<'_>, own: &Own) -> io::Result<()> {
 
 fn put_txn(out: &mut Output<'_>, tick: u64, txn: &Txn) -> io::Result<()> {
     out.number(tick)?;
-    out.stamp(txn.start)?;
-    out.stamp(txn.commit)?;
-    out.number(u64::from(txn.session))?;
-    out.number(txn.position)?;
-    out.number(txn.arrival)?;
-    out.option(txn.id.as_deref(), Output::name)?;
-    put_class(out, txn.class)
+    put_identity(out, txn)
 }
 
 impl Posts {

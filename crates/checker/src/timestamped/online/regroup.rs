@@ -13,6 +13,7 @@
 
 use super::keys::{Key, KeyNo};
 use super::program::{Act, Program, Rows};
+use super::save::in_order;
 use super::stamp::Stamp;
 use super::timeline::{Timed, Timeline};
 use super::txns::{NOBODY, Touch, Txn, TxnNo};
@@ -131,15 +132,6 @@ fn moved<T: Timed + Clone>(from: &Timeline<T>, mut change: impl FnMut(&mut T)) -
             })
             .collect(),
     )
-}
-
-fn in_order<T: Timed>(items: Vec<T>) -> Timeline<T> {
-    let mut timeline = Timeline::default();
-    for item in items {
-        let end = timeline.find(Stamp::MAX, |_| true);
-        timeline.insert(end, item);
-    }
-    timeline
 }
 
 /// Adds all that a checker holds of keys to others.

@@ -113,14 +113,36 @@ pub(super) fn get_tie(input: &mut Input<'_>) -> io::Result<Tie> {
     })
 }
 
-fn put_txn(out: &mut Output<'_>, txn: &Txn) -> io::Result<()> {
+/// Who a transaction is, without what the checker has to do with it.
+pub(super) fn put_identity(out: &mut Output<'_>, txn: &Txn) -> io::Result<()> {
     out.stamp(txn.start)?;
     out.stamp(txn.commit)?;
     out.number(u64::from(txn.session))?;
     out.number(txn.position)?;
     out.number(txn.arrival)?;
     out.option(txn.id.as_deref(), Output::name)?;
-    put_class(out, txn.class)?;
+    put_class(out, txn.class)
+}
+
+/// The same, held once, as it is when it arrives.
+pub(super) fn get_identity(input: &mut Input<'_>) -> io::Result<Txn> {
+    Ok(Txn {
+        start: input.stamp()?,
+        commit: input.stamp()?,
+        session: input.small()?,
+        position: input.number()?,
+        arrival: input.number()?,
+        id: input.option(Input::name)?.map(Box::new),
+        class: get_class(input)?,
+        placed: None,
+        holders: 1,
+        queues: 0,
+        touched: Vec::new(),
+    })
+}
+
+fn put_txn(out: &mut Output<'_>, txn: &Txn) -> io::Result<()> {
+    put_identity(out, txn)?;
     out.option(txn.placed.as_deref(), put_tie)?;
     out.number(u64::from(txn.holders))?;
     out.byte(txn.queues)?;
@@ -131,14 +153,8 @@ fn put_txn(out: &mut Output<'_>, txn: &Txn) -> io::Result<()> {
 }
 
 fn get_txn(input: &mut Input<'_>) -> io::Result<Txn> {
+    let arrived = get_identity(input)?;
     Ok(Txn {
-        start: input.stamp()?,
-        commit: input.stamp()?,
-        session: input.small()?,
-        position: input.number()?,
-        arrival: input.number()?,
-        id: input.option(Input::name)?.map(Box::new),
-        class: get_class(input)?,
         placed: input.option(get_tie)?.map(Box::new),
         holders: input.small()?,
         queues: input.byte()?,
@@ -147,6 +163,7 @@ fn get_txn(input: &mut Input<'_>) -> io::Result<Txn> {
             let flags = input.byte()?;
             Ok(Touch { key, read: flags & 1 != 0, wrote: flags & 2 != 0 })
         })?,
+        ..arrived
     })
 }
 
@@ -187,7 +204,8 @@ fn get_reader(input: &mut Input<'_>) -> io::Result<Reader> {
     })
 }
 
-fn in_order<T: Timed>(items: Vec<T>) -> Timeline<T> {
+/// A timeline of what is in order.
+pub(super) fn in_order<T: Timed>(items: Vec<T>) -> Timeline<T> {
     let mut timeline = Timeline::default();
     for item in items {
         let end = timeline.find(Stamp::MAX, |_| true);

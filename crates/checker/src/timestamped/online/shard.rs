@@ -15,9 +15,9 @@ use super::post;
 use super::program::{Own, Program};
 use super::rank::{Phase, Rank, Ranked, Share, get_found, get_share, put_found, put_share};
 use super::receive::Local;
-use super::save::{get_class, get_counters, get_program, get_tie, put_counters, put_tie};
+use super::save::{get_counters, get_identity, get_program, get_tie, put_counters, put_tie};
 use super::stamp::Stamp;
-use super::txns::{Tie, Txn, TxnNo};
+use super::txns::{Tie, TxnNo};
 use super::unknown::Sleeper;
 use super::{Counters, Found, Online, Settings, Size};
 use crate::timestamped::shards::home;
@@ -240,20 +240,7 @@ impl Reader<'_> {
     fn txn(&mut self, online: &mut Online) -> io::Result<(TxnNo, u64)> {
         let (tick, txn) = self.get(|input| {
             let tick = input.number()?;
-            let txn = Txn {
-                start: input.stamp()?,
-                commit: input.stamp()?,
-                session: input.small()?,
-                position: input.number()?,
-                arrival: input.number()?,
-                id: input.option(Input::name)?.map(Box::new),
-                class: get_class(input)?,
-                placed: None,
-                holders: 1,
-                queues: 0,
-                touched: Vec::new(),
-            };
-            Ok((tick, txn))
+            Ok((tick, get_identity(input)?))
         })?;
         if txn.session as usize >= online.txns.sessions.len() {
             return Err(invalid("a session"));
