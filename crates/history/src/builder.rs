@@ -1,6 +1,7 @@
 //! Makes a history, one transaction after the other, and refuses what no client can have seen.
 
 mod copy;
+mod earlier;
 mod parts;
 
 pub use copy::Copier;
@@ -101,6 +102,8 @@ pub struct Builder {
     /// Sessions of parts already taken, and how many transactions they had.
     carried: NameIndex<SessionId>,
     carried_len: Vec<u32>,
+    /// Their ids, where those are to be unique across parts.
+    earlier: Option<Box<earlier::Earlier>>,
     /// Transactions and operations of parts already taken.
     taken: (u64, u64),
     interrupt: Interrupt,
@@ -334,7 +337,7 @@ impl Builder {
     pub fn set_id(&mut self, id: NameRef<'_>) -> Result<(), BuildError> {
         debug_assert!(self.open().id == NO_ID, "a transaction is named once");
         let next = self.ids.names.len();
-        if self.is_default_id(id) || self.ids.intern(id).index() != next {
+        if self.is_default_id(id) || self.came_before(id) || self.ids.intern(id).index() != next {
             return Err(BuildError::DuplicateId(id.to_string()));
         }
         self.open().id = next as u32;
@@ -349,10 +352,13 @@ impl Builder {
             return false;
         };
         self.has_colon_ids = true;
+        let number = canonical_integer(session).map(NameRef::Int);
+        let names = std::iter::once(NameRef::Str(session)).chain(number);
+        if names.clone().any(|session| self.was_default(session, position)) {
+            return true;
+        }
         let history = &self.history;
-        let by_text = self.sessions.find(NameRef::Str(session));
-        let by_number = canonical_integer(session).and_then(|n| self.sessions.find(NameRef::Int(n)));
-        by_text.into_iter().chain(by_number).any(|session| {
+        names.filter_map(|session| self.sessions.find(session)).any(|session| {
             let defaults = || {
                 let unnamed = history.session.ids().filter(|&txn| history.id[txn] == NO_ID);
                 unnamed.map(|txn| (history.session[txn], history.position[txn])).collect()
@@ -367,11 +373,12 @@ impl Builder {
         if let Some(defaults) = &mut self.defaults {
             defaults.insert((session, position));
         }
-        if !self.has_colon_ids {
+        if !self.has_colon_ids && !self.earlier.as_ref().is_some_and(|earlier| earlier.has_defaults()) {
             return None;
         }
         let name = format!("{}:{position}", self.sessions.names.get(session));
-        self.ids.find(NameRef::Str(&name)).map(|_| name)
+        let id = NameRef::Str(&name);
+        (self.ids.find(id).is_some() || self.came_before(id)).then_some(name)
     }
 
     /// Sets the client's clock around the open transaction.
@@ -676,7 +683,7 @@ impl Builder {
 
     /// The transactions so far as a history of their own; the builder goes on with what follows them. Sessions
     /// keep counting, keys and values are forgotten, so that memory does not grow with the number of parts.
-    /// Equal transaction ids are only noticed within a part.
+    /// Equal transaction ids are only noticed within a part; readers of files have a builder that remembers more.
     pub fn take_part(&mut self) -> Result<History, BuildError> {
         self.abandon();
         let mut next = Self { started: true, ..Self::default() };
@@ -684,13 +691,16 @@ impl Builder {
         next.taken = (self.total_transactions(), self.total_operations());
         next.carried = std::mem::take(&mut self.carried);
         next.carried_len = std::mem::take(&mut self.carried_len);
+        let mut carried = Vec::with_capacity(self.session_len.len());
         for (session, &len) in self.sessions.names.ids().zip(&self.session_len) {
-            let id = next.carried.intern(self.sessions.names.get(session)).index();
-            if id == next.carried_len.len() {
+            let id = next.carried.intern(self.sessions.names.get(session));
+            if id.index() == next.carried_len.len() {
                 next.carried_len.push(0);
             }
-            next.carried_len[id] = len;
+            carried.push((id, std::mem::replace(&mut next.carried_len[id.index()], len)));
         }
+        self.remember_part(&carried);
+        next.earlier = self.earlier.take();
         std::mem::replace(self, next).finish()
     }
 

@@ -17,6 +17,7 @@ mod builder;
 mod clocks;
 mod column;
 pub mod formats;
+mod id_set;
 mod ids;
 mod integers;
 mod interrupt;
@@ -30,6 +31,7 @@ mod values;
 
 pub use builder::{BuildError, Builder, Copier};
 pub use column::Column;
+pub use id_set::{IdSet, Known, counter_of, hash_of, with_name};
 pub use ids::{ColumnId, Id, KeyId, OpId, SessionId, TxnId, ValueId};
 pub use interrupt::Interrupt;
 pub use model::{

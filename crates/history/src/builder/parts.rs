@@ -36,6 +36,7 @@ impl Builder {
             && self.sessions.names.is_empty()
             && self.values.values.len() == 1
             && self.values.columns.names.is_empty();
+        self.refuse_earlier(&part.ids.names)?;
         let first = self.history.len();
         if is_blank {
             self.adopt(part);
@@ -72,21 +73,28 @@ impl Builder {
 
     /// Whether an explicit id is the default id of another transaction.
     fn check_default_ids(&mut self) -> Result<(), BuildError> {
-        let looks_default = |id: TxnId| match self.ids.names.get(id) {
-            NameRef::Str(text) => text.rsplit_once(':').is_some_and(|(_, n)| canonical_integer(n).is_some()),
-            NameRef::Int(_) => false,
-        };
         self.defaults = None;
-        self.has_colon_ids = self.ids.names.ids().any(looks_default);
-        if !self.has_colon_ids {
+        self.has_colon_ids = false;
+        for id in self.ids.names.ids() {
+            let NameRef::Str(text) = self.ids.names.get(id) else { continue };
+            let Some((session, position)) = text.rsplit_once(':') else { continue };
+            let Some(position) = canonical_integer(position) else { continue };
+            self.has_colon_ids = true;
+            let Ok(position) = u32::try_from(position) else { continue };
+            let number = canonical_integer(session).map(NameRef::Int);
+            let mut names = std::iter::once(NameRef::Str(session)).chain(number);
+            if names.any(|session| self.was_default(session, position)) {
+                return Err(BuildError::DuplicateId(text.to_owned()));
+            }
+        }
+        if !self.has_colon_ids && !self.earlier.as_ref().is_some_and(|earlier| earlier.has_defaults()) {
             return Ok(());
         }
-        let history = &self.history;
-        let unnamed = history.session.ids().filter(|&txn| history.id[txn] == NO_ID);
-        for txn in unnamed {
-            let session = self.sessions.names.get(history.session[txn]);
-            let name = format!("{session}:{}", history.position[txn]);
-            if self.ids.find(NameRef::Str(&name)).is_some() {
+        for txn in self.history.session.ids().filter(|&txn| self.history.id[txn] == NO_ID).collect::<Vec<_>>()
+        {
+            let session = self.sessions.names.get(self.history.session[txn]);
+            let name = format!("{session}:{}", self.history.position[txn]);
+            if self.ids.find(NameRef::Str(&name)).is_some() || self.came_before(NameRef::Str(&name)) {
                 return Err(BuildError::DuplicateId(name));
             }
         }

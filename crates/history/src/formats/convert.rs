@@ -4,12 +4,11 @@
 //! flow through a builder that hands out a part whenever it holds enough; else the history is held whole.
 //! Invariant: the parts, one after the other, are the history: a session's transactions keep their numbers
 //! across parts, because the builder carries each session's count on.
-//! Cost: memory for one part and one count a session, whatever the size of the file. Duplicate transaction ids
-//! are found within a part; across parts they are found by whoever loads the result, as a set of all ids would
-//! grow with the file. Likewise a header's initial key `"1"` is taken for the integer or the string by what the first
-//! part uses (see [`Builder::initial_named`](crate::Builder::initial_named)).
+//! Cost: memory for one part and one count a session, whatever the size of the file, and what it takes to refuse an id
+//! that comes twice (see [`IdSet`](crate::IdSet): little where ids are counted). A header's initial key `"1"` is
+//! taken for the integer or the string by what the first part uses (see
+//! [`Builder::initial_named`](crate::Builder::initial_named)).
 
-use super::parts::PART_LEN;
 use super::read::{Loaded, Mapping, Reading, Warned};
 use super::write::{Part, WriteError, Writing, write_path};
 use super::{Format, Input, Output, ReadError, ReadOptions};
@@ -159,16 +158,16 @@ fn convert_parts(
     target: Target<'_>,
     to: Format,
 ) -> Result<Converted, ConvertError> {
+    reading.remember_ids();
     let mut writing = target.open()?;
     let (mut transactions, mut operations, mut parts) = (0, 0, 0);
     let mut more = true;
     while more {
         more = reading.step(from)?;
-        let full = reading.builder.len() >= PART_LEN || reading.builder.op_count() >= PART_LEN;
-        if more && !full {
+        if more && !reading.has_part() {
             continue;
         }
-        let history = reading.builder.take_part().map_err(|error| reading.build_error(error))?;
+        let history = reading.take_part()?;
         let part = Part {
             index: parts,
             last: !more,

@@ -3,7 +3,7 @@
 
 use super::read::{Mapping, Reading};
 use super::{Format, Input, ReadError, ReadOptions};
-use crate::History;
+use crate::{History, IdSet, Name};
 use std::path::Path;
 
 /// A part is handed out when it holds this many operations, or transactions.
@@ -12,10 +12,26 @@ pub(super) const PART_LEN: usize = 1 << 18;
 /// Reads a file of lines or frames in parts and gives each to `each`, until that wants no more. True if everything was
 /// read; false if `each` wanted no more, or the file is of another format, which can only be read whole.
 ///
-/// Sessions go on from part to part; equal transaction ids are only noticed within a part.
+/// Sessions go on from part to part, and a transaction id that comes twice is refused as when the file is read
+/// whole; but ids that are no numbers, and do not end in one, cost some bytes each ([`IdSet`]).
 pub fn read_parts(
     path: &Path,
     options: &ReadOptions,
+    each: impl FnMut(History) -> bool,
+) -> Result<bool, ReadError> {
+    read(path, options, |reading| reading.remember_ids(), each)
+}
+
+/// Reads a file once more, to refuse the first of these ids that is there twice.
+pub(super) fn look_again(path: &Path, options: &ReadOptions, suspected: Vec<Name>) -> Result<(), ReadError> {
+    let remember = |reading: &mut Reading<'_>| reading.builder.remember_ids(IdSet::about(suspected));
+    read(path, options, remember, |_| true).map(|_| ())
+}
+
+fn read(
+    path: &Path,
+    options: &ReadOptions,
+    remember: impl FnOnce(&mut Reading<'_>),
     mut each: impl FnMut(History) -> bool,
 ) -> Result<bool, ReadError> {
     let mut reading = Reading::new(path, options);
@@ -23,15 +39,14 @@ pub fn read_parts(
     if !matches!(format.row().input, Input::Lines(_) | Input::Frames(..)) {
         return Ok(false);
     }
+    remember(&mut reading);
     let mut more = true;
     while more {
         more = reading.step(format)?;
-        let full = reading.builder.len() >= PART_LEN || reading.builder.op_count() >= PART_LEN;
-        if more && !full {
+        if more && !reading.has_part() {
             continue;
         }
-        let part = reading.builder.take_part().map_err(|error| reading.build_error(error))?;
-        if !each(part) {
+        if !each(reading.take_part()?) {
             return Ok(false);
         }
     }

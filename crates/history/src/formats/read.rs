@@ -8,10 +8,11 @@
 
 use super::detect::{BYTE_ORDER_MARK, Probe, detect, why_unrecognised};
 use super::error::{Located, Piece, ReadError};
+use super::parts::{PART_LEN, look_again};
 use super::source::{Bytes, Compression, Directory, Stream, rest_of, whole_file};
 use super::stretches::is_shard;
 use super::{Fault, FileFault, Format, FrameLength, Input, Read, Warnings};
-use crate::{Builder, Copier, History, Interrupt};
+use crate::{Builder, Copier, History, IdSet, Interrupt};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -113,6 +114,8 @@ pub(super) struct Reading<'a> {
     warnings: Warnings,
     warned: Warned,
     format: Option<Format>,
+    /// Whether the path is that of the file, not what a stream is called.
+    is_path: bool,
 }
 
 /// Whether files of frames are mapped, or streamed because they are to leave memory again.
@@ -170,6 +173,7 @@ impl<'a> Reading<'a> {
             warnings: Warnings::new(options.lenient).until(options.interrupt.clone()),
             warned: Warned::default(),
             format: None,
+            is_path: false,
         }
     }
 
@@ -180,6 +184,7 @@ impl<'a> Reading<'a> {
         let is_regular = file.metadata().map_err(failed)?.is_file();
         let again = file.try_clone().map_err(failed)?;
         let format = self.attach(Box::new(file))?;
+        self.is_path = true;
         let plain = matches!(&self.source, Source::Stream(stream) if stream.compression == Compression::None);
         let mapped = match format.row().input {
             Input::Whole(_) => true,
@@ -412,6 +417,28 @@ impl<'a> Reading<'a> {
                 Fault::new(0, "the file goes on after its end", "no more bytes"),
             )),
         }
+    }
+
+    /// From now on the history may be taken in parts ([`Self::take_part`]), and ids are still unique in all of it.
+    pub(super) fn remember_ids(&mut self) {
+        // Odd ids are kept as hashes if the file can be read again. What is to be left out is left out at once.
+        let is_file = std::fs::metadata(&self.path).is_ok_and(|meta| meta.is_file());
+        let looks_again = is_file && self.is_path && !self.options.lenient;
+        self.builder.remember_ids(if looks_again { IdSet::hashed() } else { IdSet::whole() });
+    }
+
+    /// What was read since the last part was taken.
+    pub(super) fn take_part(&mut self) -> Result<History, ReadError> {
+        let part = self.builder.take_part().map_err(|error| self.build_error(error))?;
+        match self.builder.take_suspected() {
+            suspected if suspected.is_empty() => Ok(part),
+            suspected => look_again(&self.path, &self.options, suspected).map(|()| part),
+        }
+    }
+
+    /// Whether enough was read for a part.
+    pub(super) fn has_part(&self) -> bool {
+        self.builder.len() >= PART_LEN || self.builder.op_count() >= PART_LEN
     }
 
     /// A fault in bytes that begin where reading stands.
