@@ -186,7 +186,7 @@ fn settle(
     level: Level,
     dealt: &[Dealt],
 ) -> Result<(Report, Census), Failure> {
-    let mut promise = Promise::All;
+    let mut promise = Promise::first(worker.peers());
     loop {
         let (report, census) = replay(worker, job, level, dealt, promise);
         let mut all = Report::default();

@@ -21,8 +21,10 @@ pub enum Share {
     Own,
 }
 
-/// About how many bytes are read at once.
+/// About how many bytes all workers together read at once: what is under way takes so much memory however many they are.
 const STRETCH_BYTES: u64 = 4 << 20;
+/// The least that is read at once.
+const STRETCH_BYTES_MIN: u64 = 256 << 10;
 
 /// The files of a history: the file itself, or a folder's shards in order.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, Failure> {
@@ -57,7 +59,7 @@ struct Holding {
 
 /// The stretches of a worker.
 pub(crate) fn deal(worker: &mut Worker, job: &Job) -> Result<Vec<Dealt>, Failure> {
-    let cut = cut(job);
+    let cut = cut(job, (STRETCH_BYTES / worker.peers() as u64).max(STRETCH_BYTES_MIN));
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let holding = Holding {
         process: job.setup.process(),
@@ -117,12 +119,12 @@ pub(crate) fn of_process(job: &Job, process: usize, error: &str) -> String {
     }
 }
 
-fn cut(job: &Job) -> Result<Vec<(PathBuf, Vec<Stretch>)>, Failure> {
+fn cut(job: &Job, len: u64) -> Result<Vec<(PathBuf, Vec<Stretch>)>, Failure> {
     let mut all = Vec::new();
     for path in &job.paths {
         for file in files_of(path)? {
-            let pieces = stretches(&file, &job.reading, STRETCH_BYTES)
-                .map_err(|error| Failure::Input(error.to_string()))?;
+            let pieces =
+                stretches(&file, &job.reading, len).map_err(|error| Failure::Input(error.to_string()))?;
             all.push((file, pieces));
         }
     }

@@ -5,11 +5,12 @@
 //! can come from anybody. So commits are in order without a sort of the whole, and a worker holds its keys, the versions
 //! that somebody may still look at, and the digests between the frontier and the fastest reader.
 //!
-//! **Promises.** After a part, a reader promises that nothing will come that committed before the last commit of the part
-//! *before*: histories are written as transactions end, so their commits are nearly in order. A reader that cannot keep
-//! its promise stops, and the replay begins anew, with a smaller one ([`Promise`]): for shards by session, which are all of
-//! the same time, a promise for each file, which are then read in turn; at last none at all, so that everything waits
-//! until all is read. **Back-pressure.** A reader that is two parts a file ahead of the frontier waits.
+//! **Promises.** Histories are written as transactions end, so their commits are nearly in order. One of several readers
+//! promises after a part that nothing will come of it that committed before the part's last commit: its next part is not
+//! the next of the file. A reader that cannot keep its promise stops, and the replay begins anew, with a smaller one
+//! ([`Promise`]): the last commit of the part *before*, as a reader alone does from the beginning; for shards by session,
+//! which are all of the same time, that for each file, and these are then read in turn; at last none at all, so that
+//! everything waits until all is read. **Back-pressure.** A reader that is a part a file ahead of the frontier waits.
 
 use crate::gather::Census;
 use crate::job::Job;
@@ -104,19 +105,27 @@ const NAP: Duration = Duration::from_millis(5);
 /// What a reader promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Promise {
-    /// Its stretches, one after the other, are about in the order of commits.
-    All,
-    /// The stretches of each file are.
+    /// Its stretches, one after the other, are in the order of commits.
+    Now,
+    /// About so: none begins before the end of the one before the last.
+    Later,
+    /// The stretches of each file are about so.
     EachFile,
     /// Nothing.
     Nothing,
 }
 
 impl Promise {
+    /// What to promise at first, as one of so many.
+    pub(crate) fn first(readers: usize) -> Self {
+        if readers > 1 { Self::Now } else { Self::Later }
+    }
+
     /// What to promise when this could not be kept.
     pub(crate) fn smaller(self) -> Self {
         match self {
-            Self::All => Self::EachFile,
+            Self::Now => Self::Later,
+            Self::Later => Self::EachFile,
             Self::EachFile | Self::Nothing => Self::Nothing,
         }
     }
@@ -164,7 +173,7 @@ pub(crate) fn replay(
     });
     let mut reader = Reader {
         level,
-        promises: promise != Promise::Nothing,
+        promise,
         report: Report::default(),
         census: Census::default(),
         ahead: VecDeque::new(),
@@ -208,13 +217,13 @@ pub(crate) fn replay(
 struct Run {
     /// How many are still to be read.
     left: usize,
-    /// The last commits of all parts but the last one, and of all.
+    /// What was promised, and the last commit of all.
     last: [i64; 2],
 }
 
 struct Reader {
     level: Level,
-    promises: bool,
+    promise: Promise,
     report: Report,
     census: Census,
     /// The times of parts that were sent.
@@ -281,11 +290,12 @@ impl Reader {
         }
         if let Some((first, last)) = commits {
             let before = &mut self.runs[run].last;
-            self.report.is_disordered |= self.promises && first.physical < before[0];
-            *before = [before[1], before[1].max(last.physical)];
+            self.report.is_disordered |= self.promise != Promise::Nothing && first.physical < before[0];
+            let last = before[1].max(last.physical);
+            *before = [if self.promise == Promise::Now { last } else { before[1] }, last];
         }
-        if self.promises {
-            let promise = self.promise().max(*input.time());
+        if self.promise != Promise::Nothing {
+            let promise = self.promised().max(*input.time());
             input.advance_to(promise);
             self.ahead.push_back(promise);
         }
@@ -293,13 +303,13 @@ impl Reader {
     }
 
     /// Nothing earlier will come.
-    fn promise(&self) -> u64 {
+    fn promised(&self) -> u64 {
         time_of(self.runs.iter().map(|run| run.last[0]).min().unwrap_or(i64::MIN))
     }
 
     /// Waits while the frontier is too far behind.
     fn wait(&mut self, worker: &mut Worker, probe: &ProbeHandle<u64>) {
-        while self.ahead.len() > 2 * self.runs.len() {
+        while self.ahead.len() > self.runs.len() {
             let Some(&time) = self.ahead.front() else { return };
             worker.step_or_park_while(Some(NAP), || probe.less_than(&time));
             self.ahead.pop_front();

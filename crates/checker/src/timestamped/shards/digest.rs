@@ -86,7 +86,7 @@ pub fn digest(part: &History, order: u64, shards: usize, level: Level) -> Digest
     let mut suspects = work.suspects;
     let serial = level.rule == Rule::Serializable;
     let ends = if level.session { ends(part, order, serial, &mut suspects) } else { Vec::new() };
-    let digests = work.writers.into_iter().map(|writer| writer.digest).collect();
+    let digests = work.writers.into_iter().map(Writer::finish).collect();
     Digested { digests, ends, suspects, commits, committed }
 }
 
@@ -242,6 +242,16 @@ impl Writer {
             literals: FxHashMap::default(),
             last: None,
         }
+    }
+
+    /// Digests wait for others, so they hold no more memory than they need.
+    fn finish(self) -> Digest {
+        let mut digest = self.digest;
+        digest.keys.shrink_to_fit();
+        digest.literals.shrink_to_fit();
+        digest.txns.shrink_to_fit();
+        digest.deeds.shrink_to_fit();
+        digest
     }
 
     fn key(&mut self, part: &History, key: KeyId) -> u32 {
