@@ -29,6 +29,7 @@
 
 use crate::components::Decided;
 use crate::exchange::{everybody, exchange, stream};
+use crate::ids::Ids;
 use crate::job::{ACCEPTED, Found, Job};
 use crate::source::{Dealt, PARTS_MAX};
 use crate::timestamps::Read;
@@ -85,13 +86,15 @@ pub(crate) enum Why {
     Open(Open),
     /// Files could not be read, or a limit was reached.
     Interrupted,
+    /// It is no history; the sentence says why.
+    Refused(String),
 }
 
 impl Why {
     pub(crate) fn why(&self) -> &'static str {
         match self {
             Self::Open(open) => open.why(),
-            Self::Interrupted => "reading was interrupted",
+            Self::Interrupted | Self::Refused(_) => "reading was interrupted",
         }
     }
 }
@@ -138,10 +141,11 @@ pub(crate) fn accept(
     commons: &Commons,
     plan: Plan,
     dealt: &[Dealt],
+    ids: &mut Ids,
 ) -> Result<Decided, Why> {
     let place = Place::of(worker, job);
     // 1. Everything is read, and comes to the homes of its keys.
-    let Parts { read: own, mut kept, home, why } = read_parts(worker, job, commons, plan, dealt);
+    let Parts { read: own, mut kept, home, why } = read_parts(worker, job, commons, plan, dealt, ids);
     let all = everybody(worker, (Tally::of(&kept), own, why));
     let mut read = Read::default();
     let mut tallies = Vec::with_capacity(all.len());
@@ -152,6 +156,7 @@ pub(crate) fn accept(
         whys.push(why);
     }
     first_of(whys)?;
+    ids.unite(worker, job, dealt).map_err(|failure| Why::Refused(failure.to_string()))?;
     let layout = Layout::new(&tallies, worker.index()).map_err(Why::Open)?;
     drop(tallies);
     // 2. Sources, and the pieces of the graph that are made of them.
@@ -257,7 +262,15 @@ fn note(job: &Job, sessions: u32, plan: Plan) -> Option<String> {
 }
 
 /// Reads everything, sends digests to homes, and takes in those of keys that live here.
-fn read_parts(worker: &mut Worker, job: &Job, commons: &Commons, plan: Plan, dealt: &[Dealt]) -> Parts {
+fn read_parts(
+    worker: &mut Worker,
+    job: &Job,
+    commons: &Commons,
+    plan: Plan,
+    dealt: &[Dealt],
+    ids: &mut Ids,
+) -> Parts {
+    ids.begin();
     let standing = job.monitor.standing(worker.index());
     let home = Rc::new(RefCell::new(Home::default()));
     let at = home.clone();
@@ -271,6 +284,7 @@ fn read_parts(worker: &mut Worker, job: &Job, commons: &Commons, plan: Plan, dea
                     let order = dealt.order + number % PARTS_MAX;
                     number += 1;
                     standing.read(part.len(), part.op_count());
+                    ids.take(&part);
                     match digest(&part, order, worker.index(), worker.peers(), plan) {
                         Ok(Digested { digests, kept: of_part, committed }) => {
                             read.add(&part);

@@ -21,6 +21,7 @@
 
 use crate::exchange::{everybody, exchange};
 use crate::gather::{Packed, copy, merge};
+use crate::ids::Ids;
 use crate::job::{ACCEPTED, Found, Job, limit};
 use crate::setup::Failure;
 use crate::source::{Dealt, PARTS_MAX, of_process};
@@ -40,8 +41,13 @@ pub(crate) struct Decided {
 }
 
 /// Decides by results.
-pub(crate) fn decide(worker: &mut Worker, job: &Job, dealt: &[Dealt]) -> Result<Decided, Failure> {
-    let (parts, read) = read_all(worker, job, dealt)?;
+pub(crate) fn decide(
+    worker: &mut Worker,
+    job: &Job,
+    dealt: &[Dealt],
+    ids: &mut Ids,
+) -> Result<Decided, Failure> {
+    let (parts, read) = read_all(worker, job, dealt, ids)?;
     let placed = place(worker, job, &parts, &read);
     let parcels = exchange(worker, sorted_out(&parts, &placed, worker.peers())?);
     drop(parts);
@@ -95,13 +101,20 @@ fn of_worker(worker: &Worker, number: usize, why: &str) -> String {
 }
 
 /// All parts of a worker, and what all workers read together.
-fn read_all(worker: &mut Worker, job: &Job, dealt: &[Dealt]) -> Result<(Vec<(u64, History)>, Read), Failure> {
+fn read_all(
+    worker: &mut Worker,
+    job: &Job,
+    dealt: &[Dealt],
+    ids: &mut Ids,
+) -> Result<(Vec<(u64, History)>, Read), Failure> {
+    ids.begin();
     let standing = job.monitor.standing(worker.index());
     let (mut parts, mut own, mut error, mut over) = (Vec::new(), Read::default(), None, None);
     for dealt in dealt {
         let mut number = 0;
         let read = dealt.stretch.read(&job.reading, |part| {
             own.add(&part);
+            ids.take(&part);
             standing.read(part.len(), part.op_count());
             parts.push((dealt.order + number % PARTS_MAX, part));
             number += 1;
@@ -127,7 +140,7 @@ fn read_all(worker: &mut Worker, job: &Job, dealt: &[Dealt]) -> Result<(Vec<(u64
     }
     match limit_reached {
         Some(why) => Err(limit(&why, &all)),
-        None => Ok((parts, all)),
+        None => ids.unite(worker, job, dealt).map(|()| (parts, all)),
     }
 }
 

@@ -1,12 +1,13 @@
 //! What was not settled where it lies comes to worker 0: transactions as they were read, in the order of the history.
 
 use crate::exchange::{everybody, exchange};
+use crate::ids::Ids;
 use crate::job::Job;
 use crate::setup::Failure;
 use crate::source::{Dealt, PARTS_MAX};
 use checker::timestamped::shards::{Label, Suspects};
 use history::formats::{Format, ReadOptions, read_bytes, write_stream};
-use history::{Builder, Copier, History, Id, TxnId};
+use history::{Builder, Copier, History, Id, NameRef, TxnId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -25,8 +26,8 @@ impl Packed {
     }
 
     pub(crate) fn open(&self) -> Result<History, Failure> {
-        let options =
-            ReadOptions { format: Some(Format::Binary), allow_empty: true, ..ReadOptions::default() };
+        let format = Some(Format::Binary);
+        let options = ReadOptions { format, allow_empty: true, piece: true, ..ReadOptions::default() };
         let loaded = read_bytes("what another worker sent", &self.0, &options);
         loaded.map(|loaded| loaded.history).map_err(|error| Failure::Worker(error.to_string()))
     }
@@ -57,6 +58,9 @@ impl<'de> Deserialize<'de> for Packed {
     }
 }
 
+/// For each session, the stretches that hold it and how many of it come before each.
+pub(crate) type Before = FxHashMap<Label, Vec<(u64, u32)>>;
+
 /// How many transactions of each session a worker's stretches hold: so many default names come before the next one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Census {
@@ -79,8 +83,21 @@ impl Census {
         }
     }
 
+    /// Counts all that a worker reads.
+    pub(crate) fn of(job: &Job, dealt: &[Dealt]) -> Self {
+        let mut census = Self::default();
+        for dealt in dealt {
+            // What cannot be read is told by whoever needs it.
+            let _ = dealt.stretch.read(&job.reading, |part| {
+                census.count(dealt.order, &part);
+                true
+            });
+        }
+        census
+    }
+
     /// For each session, the stretches that hold it and how many of it come before each.
-    fn before(all: Vec<Self>) -> FxHashMap<Label, Vec<(u64, u32)>> {
+    pub(crate) fn before(all: Vec<Self>) -> Before {
         let mut stretches: Vec<_> = all.into_iter().flat_map(|census| census.stretches).collect();
         stretches.sort_by_key(|(order, _)| *order);
         let mut before: FxHashMap<Label, (u32, Vec<(u64, u32)>)> = FxHashMap::default();
@@ -93,6 +110,12 @@ impl Census {
         }
         before.into_iter().map(|(label, (_, list))| (label, list)).collect()
     }
+
+    /// How many transactions of a session come before a stretch.
+    pub(crate) fn earlier(before: &Before, session: NameRef<'_>, stretch: u64) -> u32 {
+        let Some(list) = before.get(&Label::from(session)) else { return 0 };
+        list.binary_search_by_key(&stretch, |(order, _)| *order).map_or(0, |place| list[place].1)
+    }
 }
 
 /// The transactions that have to do with suspects, at worker 0; nothing at the others.
@@ -101,15 +124,19 @@ pub(crate) fn gather(
     job: &Job,
     dealt: &[Dealt],
     suspects: &Suspects,
-    census: Census,
+    census: Option<Census>,
+    ids: &mut Ids,
 ) -> Result<Option<History>, Failure> {
+    let census = census.unwrap_or_else(|| Census::of(job, dealt));
     let before = Census::before(everybody(worker, census));
+    ids.begin();
     let mut parcels: Vec<(usize, u64, Result<Packed, Failure>)> = Vec::new();
     for dealt in dealt {
         let mut number = 0;
         let read = dealt.stretch.read(&job.reading, |part| {
             let order = dealt.order + number % PARTS_MAX;
             number += 1;
+            ids.take(&part);
             if let Some(packed) = pick(&part, dealt.order, suspects, &before) {
                 parcels.push((0, order, packed));
             }
@@ -120,6 +147,7 @@ pub(crate) fn gather(
             parcels.push((0, dealt.order, Err(error)));
         }
     }
+    ids.unite(worker, job, dealt)?;
     let parcels = parcels.into_iter().map(|(to, order, it)| (to, order, it.map_err(|why| why.to_string())));
     let came = exchange(worker, parcels);
     if worker.index() != 0 {
@@ -131,7 +159,8 @@ pub(crate) fn gather(
 
 /// Parts, one after the other, as one history.
 pub(crate) fn merge(parts: impl IntoIterator<Item = Result<Packed, Failure>>) -> Result<History, Failure> {
-    let mut builder = Builder::new();
+    // Whether ids are unique, everybody together found out.
+    let mut builder = Builder::piece();
     for packed in parts {
         let part = packed?.open()?;
         let mut copier = Copier::new(&part);
@@ -152,7 +181,7 @@ pub(crate) fn copy(
     initial: impl Fn(history::KeyId) -> bool,
     name: impl Fn(history::Transaction<'_>) -> Option<String>,
 ) -> Result<Packed, Failure> {
-    let mut builder = Builder::new();
+    let mut builder = Builder::piece();
     let mut copier = Copier::new(part);
     copier.header(&mut builder, initial);
     for &txn in txns {
@@ -168,24 +197,24 @@ fn pick(
     part: &History,
     stretch: u64,
     suspects: &Suspects,
-    before: &FxHashMap<Label, Vec<(u64, u32)>>,
+    before: &Before,
 ) -> Option<Result<Packed, Failure>> {
     let picked = suspects.pick(part);
     let keys = suspects.keys_of(part);
     if picked.is_empty() && !part.initial().iter().any(|row| keys[row.key.index()]) {
         return None;
     }
-    let offsets: Vec<u32> = (part.sessions().ids())
-        .map(|id| {
-            let list = before.get(&Label::from(part.sessions().get(id)))?;
-            let place = list.binary_search_by_key(&stretch, |(order, _)| *order).ok()?;
-            Some(list[place].1)
-        })
-        .map(|offset| offset.unwrap_or(0))
-        .collect();
+    let offsets: Vec<u32> =
+        (part.sessions().ids()).map(|id| Census::earlier(before, part.sessions().get(id), stretch)).collect();
+    // A session called "1" beside a session 1 is told apart by quotes.
+    let is_twin =
+        |session: &str| session.parse().is_ok_and(|number| before.contains_key(&Label::Int(number)));
     let name = |txn: history::Transaction<'_>| {
         let position = txn.position() + offsets[txn.session().index()];
-        Some(format!("{}:{position}", part.sessions().get(txn.session())))
+        Some(match part.sessions().get(txn.session()) {
+            NameRef::Str(session) if is_twin(session) => format!("\"{session}\":{position}"),
+            session => format!("{session}:{position}"),
+        })
     };
     Some(copy(part, &picked, |key| keys[key.index()], name))
 }

@@ -1,9 +1,10 @@
 //! A check from end to end, as every worker does its part of it.
 
-use crate::clocks::{self, Commons};
+use crate::clocks::{self, Commons, Why};
 use crate::components;
 use crate::exchange::{everybody, exchange};
 use crate::gather::{Census, gather};
+use crate::ids::Ids;
 use crate::monitor::Monitor;
 use crate::setup::{Failure, Setup};
 use crate::source::{Dealt, Share, deal, of_process};
@@ -13,7 +14,7 @@ use checker::timestamped::shards::{self, Suspects, Whole};
 use checker::timestamped::{self, Finding};
 use checker::{Level, Options, Outcome, Rule, Stats, Verdict, Witness};
 use history::History;
-use history::formats::{ReadError, ReadOptions, read_path};
+use history::formats::{ReadError, ReadOptions, read_parts, read_path};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use timely::worker::Worker;
@@ -95,7 +96,8 @@ fn work(worker: &mut Worker, job: &Job, commons: &Commons) -> Result<Answer, Fai
     let dealt = deal(worker, job)?;
     let mut suspects = Suspects::default();
     let mut read = None;
-    let mut census = Census::default();
+    let mut census = None;
+    let mut ids = Ids::default();
     // What timestamps do not decide, they may still accept: at a level that implies it.
     let replayed = match timestamped::decides(job.level) {
         true => Some(job.level),
@@ -104,8 +106,8 @@ fn work(worker: &mut Worker, job: &Job, commons: &Commons) -> Result<Answer, Fai
     if let Some(level) = replayed.filter(|_| job.by != By::Results) {
         match shards::applies(level, &job.options) {
             Ok(()) => {
-                let (report, counted) = settle(worker, job, level, &dealt)?;
-                (suspects, census) = (report.suspects, counted);
+                let (report, counted) = settle(worker, job, level, &dealt, &mut ids)?;
+                (suspects, census) = (report.suspects, Some(counted));
                 read = Some(report.size);
             }
             Err(why) => suspects.whole = Some(why),
@@ -126,11 +128,12 @@ fn work(worker: &mut Worker, job: &Job, commons: &Commons) -> Result<Answer, Fai
     let is_open = job.level.rule == Rule::Serializable
         || matches!(suspects.whole, Some(Whole::NoTimestamps | Whole::Level));
     if job.by == By::Results || job.by == By::Whatever && is_open {
-        let components::Decided { read, found, verdict } = by_results(worker, job, commons, &dealt)?;
+        let components::Decided { read, found, verdict } =
+            by_results(worker, job, commons, &dealt, &mut ids)?;
         let size = (read.transactions, read.operations, read.sessions.len());
         return Ok(Answer { verdict, size, committed: read.committed, found });
     }
-    let gathered = gather(worker, job, &dealt, &suspects, census);
+    let gathered = gather(worker, job, &dealt, &suspects, census, &mut ids);
     let decided = gathered.map(|history| history.map(|history| decide(job, history, &suspects)));
     let (verdict, size) = tell(worker, &decided)?;
     let found = decided?;
@@ -147,15 +150,17 @@ fn by_results(
     job: &Job,
     commons: &Commons,
     dealt: &[Dealt],
+    ids: &mut Ids,
 ) -> Result<components::Decided, Failure> {
     let Some(plan) = Plan::of(job.level, &job.options) else {
-        return components::decide(worker, job, dealt);
+        return components::decide(worker, job, dealt, ids);
     };
-    let why = match clocks::accept(worker, job, commons, plan, dealt) {
+    let why = match clocks::accept(worker, job, commons, plan, dealt, ids) {
         Ok(decided) => return Ok(decided),
+        Err(Why::Refused(why)) => return Err(Failure::Input(why)),
         Err(why) => why,
     };
-    let mut decided = components::decide(worker, job, dealt)?;
+    let mut decided = components::decide(worker, job, dealt, ids)?;
     if let Some(note) = decided.found.as_mut().and_then(|found| found.note.as_mut()) {
         *note = format!("not settled by all workers together: {}; {note}", why.why());
     }
@@ -185,10 +190,11 @@ fn settle(
     job: &Job,
     level: Level,
     dealt: &[Dealt],
+    ids: &mut Ids,
 ) -> Result<(Report, Census), Failure> {
     let mut promise = Promise::first(worker.peers());
     loop {
-        let (report, census) = replay(worker, job, level, dealt, promise);
+        let (report, census) = replay(worker, job, level, dealt, promise, ids);
         let mut all = Report::default();
         for (number, report) in everybody(worker, report).into_iter().enumerate() {
             if let Some(error) = report.error {
@@ -204,6 +210,7 @@ fn settle(
             return Err(limit(&why, &all.size));
         }
         if !all.is_disordered {
+            ids.unite(worker, job, dealt)?;
             return Ok((all, census));
         }
         promise = promise.smaller();
@@ -274,9 +281,15 @@ impl Job {
 
     /// What is wrong with a file, told as when it is read whole: with its line.
     pub(crate) fn plain_error(&self, path: &Path, error: &ReadError) -> String {
-        match read_path(path, &self.reading) {
-            Err(error) => error.to_string(),
-            Ok(_) => error.to_string(),
-        }
+        let plain = match path.is_dir() {
+            true => Ok(false),
+            false => read_parts(path, &self.reading, |_| true),
+        };
+        let plain = match plain {
+            Ok(true) => None,
+            Ok(false) => read_path(path, &self.reading).err(),
+            Err(error) => Some(error),
+        };
+        plain.as_ref().unwrap_or(error).to_string()
     }
 }

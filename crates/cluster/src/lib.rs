@@ -30,6 +30,7 @@ mod clocks;
 mod components;
 mod exchange;
 mod gather;
+mod ids;
 mod job;
 mod monitor;
 mod online;

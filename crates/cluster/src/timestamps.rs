@@ -13,6 +13,7 @@
 //! everything waits until all is read. **Back-pressure.** A reader that is a part a file ahead of the frontier waits.
 
 use crate::gather::Census;
+use crate::ids::Ids;
 use crate::job::Job;
 use crate::monitor::Standing;
 use crate::source::{Dealt, PARTS_MAX};
@@ -138,7 +139,9 @@ pub(crate) fn replay(
     level: Level,
     dealt: &[Dealt],
     promise: Promise,
+    ids: &mut Ids,
 ) -> (Report, Census) {
+    ids.begin();
     let shard = Rc::new(RefCell::new(Shard::new(level)));
     let sessions = Rc::new(RefCell::new(Sessions::new(level)));
     let standing = job.monitor.standing(worker.index());
@@ -187,6 +190,7 @@ pub(crate) fn replay(
             let order = dealt.order + (part_number % PARTS_MAX);
             part_number += 1;
             reader.census.count(dealt.order, &part);
+            ids.take(&part);
             reader.send(worker, &mut input, &part, (order, run), &standing);
             worker.step();
             reader.wait(worker, &probe);

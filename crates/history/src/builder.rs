@@ -97,6 +97,8 @@ pub struct Builder {
     started: bool,
     /// Whether an explicit id could be taken for another transaction's default id.
     has_colon_ids: bool,
+    /// Whether this is a piece of a history, and places in sessions count from its beginning; see [`Self::piece`].
+    is_piece: bool,
     /// Transactions with default ids, made when the first explicit id looks like one.
     defaults: Option<FxHashSet<(SessionId, u32)>>,
     /// Sessions of parts already taken, and how many transactions they had.
@@ -128,6 +130,12 @@ impl Builder {
     /// An empty history.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty piece of a history whose sessions began before it. Default ids, which count from the beginning of the
+    /// session, are then not known here, and not compared with ids that transactions were given.
+    pub fn piece() -> Self {
+        Self { is_piece: true, ..Self::default() }
     }
 
     /// Makes room for that many operations more. The caller must know that they will come: a number that a file
@@ -347,7 +355,9 @@ impl Builder {
     /// Whether an explicit id is another transaction's `SESSION:N`.
     fn is_default_id(&mut self, id: NameRef<'_>) -> bool {
         let NameRef::Str(text) = id else { return false };
-        let Some((session, position)) = text.rsplit_once(':') else { return false };
+        let Some((session, position)) = text.rsplit_once(':').filter(|_| !self.is_piece) else {
+            return false;
+        };
         let Some(position) = canonical_integer(position).and_then(|n| u32::try_from(n).ok()) else {
             return false;
         };
@@ -373,7 +383,7 @@ impl Builder {
         if let Some(defaults) = &mut self.defaults {
             defaults.insert((session, position));
         }
-        if !self.has_colon_ids && !self.earlier.as_ref().is_some_and(|earlier| earlier.has_defaults()) {
+        if self.is_piece || !self.has_colon_ids && !self.earlier_has_defaults() {
             return None;
         }
         let name = format!("{}:{position}", self.sessions.names.get(session));
@@ -686,7 +696,7 @@ impl Builder {
     /// Equal transaction ids are only noticed within a part; readers of files have a builder that remembers more.
     pub fn take_part(&mut self) -> Result<History, BuildError> {
         self.abandon();
-        let mut next = Self { started: true, ..Self::default() };
+        let mut next = Self { started: true, is_piece: self.is_piece, ..Self::default() };
         next.interrupt = self.interrupt.clone();
         next.taken = (self.total_transactions(), self.total_operations());
         next.carried = std::mem::take(&mut self.carried);

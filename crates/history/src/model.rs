@@ -463,6 +463,11 @@ impl History {
         if value.is_known() { self.values.elements(value) } else { &[] }
     }
 
+    /// The ids that transactions were given, as their names are in the history.
+    pub fn explicit_ids(&self) -> &Names<TxnId> {
+        &self.ids
+    }
+
     /// The sessions, in the order they were first seen.
     pub fn sessions(&self) -> &Names<SessionId> {
         &self.sessions

@@ -29,7 +29,8 @@ pub fn parse(bytes: &[u8]) -> Parsed {
         Some(at) => bytes.split_at(at),
         None => (bytes, &[][..]),
     };
-    let mut builder = Builder::new();
+    // Sessions began before these lines: which default names are taken is not known here.
+    let mut builder = Builder::piece();
     let mut warnings = Warnings::new(true);
     let mut refused = Vec::new();
     if let Err(fault) = jsonl::read(lines, &mut builder, &mut warnings) {

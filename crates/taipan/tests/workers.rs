@@ -2,6 +2,8 @@
 #![cfg(feature = "cluster")]
 #![expect(clippy::print_stdout, reason = "what is skipped is said aloud")]
 
+use history::Builder;
+use history::formats::{Format, Part, Warnings, Writing, jsonl};
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -103,6 +105,119 @@ fn processes_agree_and_the_first_tells() {
     }
     assert!(text(&outputs[1].stderr).contains("violated, as process 0 tells"), "{:?}", outputs[1]);
     assert!(outputs[2].stdout.is_empty());
+}
+
+/// Transactions that count, in two parts of a file that are read apart. The last but a few is named by `again`.
+fn numbered(path: &Path, name: Naming<'_>, again: &str, count: usize) {
+    let mut text = String::new();
+    for number in 0..count {
+        let id = match number + 100 == count {
+            true => again.to_owned(),
+            false => name(number),
+        };
+        let times = format!("{{\"start\":{},\"commit\":{}}}", 2 * number + 1, 2 * number + 2);
+        let write = format!("{{\"op\":\"write\",\"key\":{},\"value\":{number}}}", number % 500);
+        text += &format!("{{\"session\":{},{id}\"db\":{times},\"ops\":[{write}]}}\n", number % 4);
+    }
+    if path.extension().is_some_and(|ending| ending == "jsonl") {
+        std::fs::write(path, text).expect("written");
+        return;
+    }
+    // Frames that nobody looked at together.
+    let mut writing = Writing::create(path).expect("a file");
+    let mut builder = Builder::new();
+    let mut before = 0;
+    let half = text[..text.len() / 2].rfind('\n').expect("a line") + 1;
+    for (index, half) in (0..).zip([&text[..half], &text[half..]]) {
+        jsonl::read(half.as_bytes(), &mut builder, &mut Warnings::new(false)).expect("lines");
+        let part = builder.take_part().expect("a part");
+        let place = Part { index, last: index == 1, transactions_before: before, operations_before: before };
+        writing.part(&part, Format::Binary, place).expect("written");
+        before += part.len() as u64;
+    }
+    writing.finish().expect("written");
+}
+
+const COUNT: usize = 100_000;
+
+/// What a transaction is called, by number: a field, or nothing.
+type Naming<'a> = &'a dyn Fn(usize) -> String;
+
+/// An id that comes twice is refused by several workers as by one, whoever read it.
+#[test]
+fn an_id_that_two_workers_read_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let named = |id: String| format!("\"id\":{id},");
+    let counted = |number: usize| named(number.to_string());
+    let odd =
+        |number: usize| named(format!("\"{:x}-x\"", (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let none = |_: usize| String::new();
+    let cases: [(&str, Naming<'_>, String); 3] = [
+        ("counted", &counted, counted(1_000)),
+        ("odd", &odd, odd(1_000)),
+        ("default", &none, named("\"0:250\"".to_owned())),
+    ];
+    for (what, name, again) in cases {
+        for ending in ["jsonl", "tph"] {
+            let path = folder.path().join(format!("{what}.{ending}"));
+            numbered(&path, name, &again, COUNT);
+            let path = path.display().to_string();
+            let alone = run(&["check", "--level", "SI", &path]);
+            assert_eq!(alone.status.code(), Some(3), "{alone:?}");
+            let said = text(&alone.stderr);
+            assert!(said.contains("is used twice: ids must be unique in a history"), "{said}");
+            let by: [&[&str]; 4] = [
+                &["--level", "SI"],
+                &["--level", "SI", "--by", "timestamps", "--ryow", "may"],
+                &["--level", "causal", "--by", "results"],
+                &["--level", "serializable", "--by", "results"],
+            ];
+            for by in by {
+                let mut several = taipan(&["check", "--workers", "2"]);
+                let several = several.args(by).arg(&path).output().expect("taipan runs");
+                assert_eq!(several.status.code(), Some(3), "{several:?}");
+                assert_eq!(text(&several.stderr), said, "{by:?}");
+            }
+        }
+        // Nothing is refused that is not there twice.
+        let path = folder.path().join("good.jsonl");
+        let other = if what == "default" { named("\"0:100000\"".to_owned()) } else { name(COUNT) };
+        numbered(&path, name, &other, COUNT);
+        for by in [&["--level", "SI"][..], &["--level", "SI", "--by", "timestamps", "--ryow", "may"]] {
+            let mut several = taipan(&["check", "--workers", "2"]);
+            let several = several.args(by).arg(&path).output().expect("taipan runs");
+            assert_eq!(several.status.code(), Some(0), "{several:?}");
+        }
+    }
+}
+
+/// Two processes with files of their own, and a folder of shards.
+#[test]
+fn an_id_in_two_files_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shards: Vec<PathBuf> =
+        (0..2).map(|number| folder.path().join(format!("shards/shard-000{number}.jsonl"))).collect();
+    std::fs::create_dir(folder.path().join("shards")).expect("a folder");
+    numbered(&shards[0], &|number| format!("\"id\":{number},"), "\"id\":\"x\",", 200);
+    numbered(&shards[1], &|number| format!("\"id\":{},", number + 1_000), "\"id\":7,", 200);
+    let whole = folder.path().join("shards").display().to_string();
+    let alone = run(&["check", "--level", "SI", &whole]);
+    assert_eq!(alone.status.code(), Some(3), "{alone:?}");
+    let several = run(&["check", "--level", "SI", "--workers", "2", &whole]);
+    assert_eq!(several.status.code(), Some(3), "{several:?}");
+    assert_eq!(text(&several.stderr), text(&alone.stderr));
+    let hosts = hosts(folder.path(), &loopback(2));
+    let start = |process: &str, file: &Path| -> Child {
+        let mut command = taipan(&["check", "--level", "SI", "--shards", "own", "--cluster", &hosts]);
+        command.args(["--process", process]).arg(file).spawn().expect("taipan runs")
+    };
+    for child in [start("0", &shards[0]), start("1", &shards[1])] {
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains("process 1: ") && said.contains("transaction id 7 is used twice"), "{said}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
 }
 
 /// Process 2 reads a pipe in which nothing comes, and is killed while the others wait for it.

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a test says aloud what it skips and what it counted")]
 
 mod drawn;
+mod ids;
 mod together;
 mod told;
 

@@ -32,10 +32,6 @@ impl Earlier {
         }
     }
 
-    pub(super) fn has_defaults(&self) -> bool {
-        self.ids.has_defaults()
-    }
-
     fn is_unnamed(&self, session: SessionId, position: u32) -> bool {
         self.unnamed.get(session.index()).is_some_and(|unnamed| unnamed.contains(position.into()))
     }
@@ -51,6 +47,11 @@ impl Builder {
     /// Ids that may have come twice; whether they have, the file tells.
     pub(crate) fn take_suspected(&mut self) -> Vec<Name> {
         self.earlier.as_mut().map_or_else(Vec::new, |earlier| std::mem::take(&mut earlier.suspected))
+    }
+
+    /// Whether an id of a part already taken could be a default one.
+    pub(super) fn earlier_has_defaults(&self) -> bool {
+        self.earlier.as_ref().is_some_and(|earlier| earlier.ids.has_defaults())
     }
 
     /// Whether an id was one of a part already taken.

@@ -75,6 +75,9 @@ impl Builder {
     fn check_default_ids(&mut self) -> Result<(), BuildError> {
         self.defaults = None;
         self.has_colon_ids = false;
+        if self.is_piece {
+            return Ok(());
+        }
         for id in self.ids.names.ids() {
             let NameRef::Str(text) = self.ids.names.get(id) else { continue };
             let Some((session, position)) = text.rsplit_once(':') else { continue };
@@ -87,7 +90,7 @@ impl Builder {
                 return Err(BuildError::DuplicateId(text.to_owned()));
             }
         }
-        if !self.has_colon_ids && !self.earlier.as_ref().is_some_and(|earlier| earlier.has_defaults()) {
+        if !self.has_colon_ids && !self.earlier_has_defaults() {
             return Ok(());
         }
         for txn in self.history.session.ids().filter(|&txn| self.history.id[txn] == NO_ID).collect::<Vec<_>>()

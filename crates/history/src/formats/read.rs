@@ -30,6 +30,8 @@ pub struct ReadOptions {
     pub decompressed_max: u64,
     /// Ends the reading early, with [`ReadError::Interrupted`].
     pub interrupt: Interrupt,
+    /// What is read is a piece of a history; see [`Builder::piece`].
+    pub piece: bool,
 }
 
 impl ReadOptions {
@@ -45,6 +47,7 @@ impl Default for ReadOptions {
             allow_empty: false,
             decompressed_max: Self::DECOMPRESSED_MAX,
             interrupt: Interrupt::never(),
+            piece: false,
         }
     }
 }
@@ -161,7 +164,7 @@ impl Source<'_> {
 
 impl<'a> Reading<'a> {
     pub(super) fn new(path: &Path, options: &ReadOptions) -> Self {
-        let mut builder = Builder::new();
+        let mut builder = if options.piece { Builder::piece() } else { Builder::new() };
         builder.set_interrupt(options.interrupt.clone());
         Self {
             path: path.to_owned(),

@@ -2,7 +2,8 @@
 //!
 //! What: JSON lines are cut at line ends, the binary form between its frames; any other file, and a compressed one, is a
 //! single stretch. Invariant: the stretches, one after the other, hold the transactions of the file; a transaction's
-//! place in its session counts from the beginning of its stretch.
+//! place in its session counts from the beginning of its stretch. Equal transaction ids are noticed within a stretch: who
+//! reads several has to compare them ([`IdSet`](crate::IdSet)).
 //! Cost: finding them reads a line a stretch, or the head of every frame.
 
 use super::error::{Located, Piece, ReadError};
@@ -68,9 +69,9 @@ impl Stretch {
         let mut bytes = vec![0; usize::try_from(to - from).unwrap_or(usize::MAX)];
         file.read_exact(&mut bytes).map_err(failed)?;
         let (read, mut builder) = match format.row().input {
-            Input::Lines(read) => (read, Builder::new()),
+            Input::Lines(read) => (read, Builder::piece()),
             Input::Frames(read, _) => {
-                let mut builder = Builder::new();
+                let mut builder = Builder::piece();
                 // The preamble was looked at when the file was cut.
                 builder.begin_header();
                 (read, builder)
