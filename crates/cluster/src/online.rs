@@ -16,9 +16,8 @@
 //! process that vanishes is noticed by the others' connections ([`crate::Cluster::watch`]). Nobody waits for ever, and nothing is
 //! told that the missing one had a part in.
 
-use crate::setup::{Failure, Setup};
+use crate::setup::{Failure, Setup, said};
 use checker::timestamped::online::{Cold, Shard, Workers};
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -186,12 +185,6 @@ impl Drop for Hands {
             let _ = dataflow.join();
         }
     }
-}
-
-/// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
 }
 
 /// Messages of later times than those that may still come.

@@ -3,10 +3,13 @@
 //! Processes greet each other as Timely's own do — whoever has the larger number calls, and says its number — but give up
 //! after a while and say who did not come. From then on everything is Timely's.
 
+use std::any::Any;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use timely::WorkerConfig;
 use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
@@ -32,6 +35,12 @@ pub struct Cluster {
     pub process: usize,
     /// How long to wait for the others.
     pub patience: Duration,
+}
+
+/// What a panic said.
+pub(crate) fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
 }
 
 /// Why a run failed; no verdict was given.
@@ -98,23 +107,46 @@ impl Setup {
         self.cluster.as_ref().map_or(1, |cluster| cluster.addresses.len())
     }
 
-    /// Lets every worker of this process work; the result is that of the first.
+    /// Lets every worker of this process work; the result is that of the first. A worker that panics ends it: the others
+    /// wait for what will never come, and are left behind.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Worker) -> T + Send + Sync + 'static,
     ) -> Result<T, Failure> {
         let (builders, others) = self.builders()?;
+        let (tell, told) = channel();
+        let work = move |worker: &mut Worker| {
+            let done = catch_unwind(AssertUnwindSafe(|| work(worker)));
+            if done.is_err() {
+                for dataflow in worker.installed_dataflows() {
+                    worker.drop_dataflow(dataflow);
+                }
+            }
+            // Whoever does not listen any more has heard of another one that panicked.
+            let _ = tell.send((worker.index(), done.map_err(|panic| said(&*panic).to_owned())));
+        };
         let guards = timely::execute::execute_from(builders, others, WorkerConfig::default(), work)
             .map_err(Failure::Worker)?;
-        let mut results = guards.join().into_iter();
-        let first = results.next().unwrap_or_else(|| Err("no worker was started".to_owned()));
-        let others: Result<Vec<T>, String> = results.collect();
-        let failed = |why: String| Failure::Worker(format!("a worker gave up: {why}"));
-        others.map_err(failed)?;
-        first.map_err(failed)
+        let mut first: Option<(usize, T)> = None;
+        for _ in 0..self.workers.max(1) {
+            match told.recv() {
+                Ok((number, Ok(done))) if first.as_ref().is_none_or(|(least, _)| number < *least) => {
+                    first = Some((number, done));
+                }
+                Ok((_, Ok(_))) => {}
+                Ok((number, Err(why))) => {
+                    std::mem::forget(guards);
+                    return Err(Failure::Worker(format!("worker {number} is gone: {why}")));
+                }
+                Err(_) => break,
+            }
+        }
+        let joined: Result<Vec<()>, String> = guards.join().into_iter().collect();
+        joined.map_err(|why| Failure::Worker(format!("a worker is gone: {why}")))?;
+        first.map(|(_, done)| done).ok_or_else(|| Failure::Worker("no worker was started".to_owned()))
     }
 
-    fn builders(&self) -> Result<(Vec<AllocatorBuilder>, Box<dyn std::any::Any + Send>), Failure> {
+    fn builders(&self) -> Result<(Vec<AllocatorBuilder>, Box<dyn Any + Send>), Failure> {
         let Some(cluster) = self.cluster.as_ref().filter(|cluster| cluster.addresses.len() > 1) else {
             let communication = match self.workers {
                 1 => Communication::Thread,

@@ -30,11 +30,12 @@ mod several {
     use crate::checking::{Order, milliseconds};
     use crate::console::{Progress, Stop};
     use crate::exit::Exit;
-    use crate::flags::{Whose, WorkerFlags};
+    use crate::flags::{CrewFlags, Whose};
     use crate::limits;
     use cluster::{Answer, By, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
     use report::{Cost, Finding, Size};
     use std::io::Write;
+    use std::ops::ControlFlow;
     use std::path::Path;
     use std::sync::mpsc::{self, RecvTimeoutError};
     use std::sync::{Arc, Once};
@@ -47,17 +48,34 @@ mod several {
         console: &mut Console,
     ) -> Outcome {
         refuse(flags).map_err(Stop::Error)?;
-        let setup = setup(&flags.workers).map_err(Stop::Error)?;
+        let setup = setup_of(&flags.workers.crew).map_err(Stop::Error)?;
         if let Some(cluster) = &setup.cluster {
             cluster.watch(Arc::new(end));
         }
         let progress = console.progress(flags.files.len() as u64);
         let mut exit = Exit::Accepted;
         for file in &flags.files {
-            exit = exit.and(check_file(flags, checking, &setup, file, sink, console, &progress)?);
+            let checked = check_file(flags, checking, &setup, file, sink, console, &progress)?;
+            let (ControlFlow::Continue(of_file) | ControlFlow::Break(of_file)) = checked;
+            exit = exit.and(of_file);
+            if checked.is_break() {
+                break;
+            }
             progress.step();
         }
         Ok(exit)
+    }
+
+    /// What becomes of a run without an answer: it goes on with what else there is to check, or ends. Who waits for a
+    /// worker that is gone, here or in another process, waits for ever, and cannot work on anything else.
+    fn after(failure: &Failure) -> ControlFlow<Exit, Exit> {
+        match failure {
+            Failure::Input(_) => ControlFlow::Continue(Exit::Error),
+            Failure::Worker(_) => ControlFlow::Break(Exit::Undecided),
+            Failure::Disagreement(_) | Failure::Connection(_) | Failure::Limit(_) => {
+                ControlFlow::Continue(Exit::Undecided)
+            }
+        }
     }
 
     /// A process is gone, and with it what it knew: no verdict can be given. The others notice it at the same time: who
@@ -92,19 +110,10 @@ mod several {
         }
     }
 
-    fn setup(flags: &WorkerFlags) -> Result<Setup, String> {
-        setup_of(flags.workers, flags.cluster.as_deref(), flags.process, flags.wait)
-    }
-
     /// Who works, as flags say.
-    pub(crate) fn setup_of(
-        workers: Option<u16>,
-        cluster: Option<&Path>,
-        process: Option<usize>,
-        wait: u64,
-    ) -> Result<Setup, String> {
-        let workers = workers.unwrap_or(1).into();
-        let (Some(path), Some(process)) = (cluster, process) else {
+    pub(crate) fn setup_of(flags: &CrewFlags) -> Result<Setup, String> {
+        let workers = flags.workers.unwrap_or(1).into();
+        let (Some(path), Some(process)) = (flags.cluster.as_deref(), flags.process) else {
             return Ok(Setup::threads(workers));
         };
         let name = path.display();
@@ -114,7 +123,7 @@ mod several {
             let last = addresses.len() - 1;
             return Err(format!("--process {process}: {name} has the processes 0 to {last}"));
         }
-        let patience = Duration::from_secs(wait);
+        let patience = Duration::from_secs(flags.wait);
         Ok(Setup { workers, cluster: Some(Cluster { addresses, process, patience }) })
     }
 
@@ -126,7 +135,7 @@ mod several {
         sink: &mut Sink,
         console: &mut Console,
         progress: &Progress,
-    ) -> Outcome {
+    ) -> Result<ControlFlow<Exit, Exit>, Stop> {
         let name = file.display().to_string();
         let header = match flags.levels.level.is_empty() {
             true => cluster::level_in_header(file, &flags.reading.options()),
@@ -136,14 +145,14 @@ mod several {
             Ok(header) => header,
             Err(failure) => {
                 sink.trouble(&name, failure.to_string(), console, progress);
-                return Ok(Exit::Error);
+                return Ok(ControlFlow::Continue(Exit::Error));
             }
         };
         let levels = match checking.levels_of(&flags.levels.level, &name, header.as_deref()) {
             Ok(levels) => levels,
             Err(message) => {
                 sink.trouble(&name, message, console, progress);
-                return Ok(Exit::Error);
+                return Ok(ControlFlow::Continue(Exit::Error));
             }
         };
         let mut exit = Exit::Accepted;
@@ -152,7 +161,7 @@ mod several {
             let started = Instant::now();
             let guard = checking.limits().guard(started);
             let mut monitor = Monitor::new(setup.workers, setup.workers * setup.process());
-            if flags.workers.monitor.is_some() {
+            if flags.workers.crew.monitor.is_some() {
                 monitor = monitor.listening();
             }
             let job = Job {
@@ -172,7 +181,7 @@ mod several {
                 reading: flags.reading.options(),
                 monitor: monitor.clone(),
             };
-            let watch = flags.workers.monitor.map(|seconds| Watch::start(monitor, seconds));
+            let watch = flags.workers.crew.monitor.map(|seconds| Watch::start(monitor, seconds));
             let answer = cluster::check(job);
             drop(watch);
             let cost = Cost {
@@ -181,18 +190,21 @@ mod several {
                 peak_rss_bytes: limits::peak_bytes(),
             };
             exit = exit.and(match answer {
-                Err(Failure::Input(message)) => {
-                    sink.trouble(&name, message, console, progress);
-                    Exit::Error
-                }
                 Err(failure) => {
-                    if !matches!(failure, Failure::Limit(_)) {
-                        progress.pause(|| console.error(&failure));
-                    }
                     let reason = failure.to_string();
-                    let finding = Finding::undecided(&name, level.name(), reason, Size::default(), cost);
-                    sink.finding(finding, console, progress)?;
-                    Exit::Undecided
+                    if let Failure::Input(_) = failure {
+                        sink.trouble(&name, reason, console, progress);
+                    } else {
+                        if !matches!(failure, Failure::Limit(_)) {
+                            progress.pause(|| console.error(&failure));
+                        }
+                        let finding = Finding::undecided(&name, level.name(), reason, Size::default(), cost);
+                        sink.finding(finding, console, progress)?;
+                    }
+                    match after(&failure) {
+                        ControlFlow::Continue(of_level) => of_level,
+                        ControlFlow::Break(of_level) => return Ok(ControlFlow::Break(exit.and(of_level))),
+                    }
                 }
                 Ok(answer) if answer.committed == 0 && !flags.reading.allow_empty => {
                     let message = format!(
@@ -206,7 +218,7 @@ mod several {
                 Ok(answer) => tell(answer, &name, level, cost, sink, console, progress)?,
             });
         }
-        Ok(exit)
+        Ok(ControlFlow::Continue(exit))
     }
 
     fn tell(
@@ -293,6 +305,24 @@ mod several {
             if let Some(thread) = self.thread.take() {
                 let _ = thread.join();
             }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::{ControlFlow, Exit, Failure, after};
+        use std::process::ExitCode;
+
+        /// `cluster::check` tells of a worker that panics; see its test of that.
+        #[test]
+        fn a_worker_that_is_gone_ends_the_run_undecided() {
+            let ControlFlow::Break(exit) = after(&Failure::Worker("worker 1 is gone: a bug".to_owned()))
+            else {
+                panic!("others would wait for it");
+            };
+            assert_eq!(ExitCode::from(exit), ExitCode::from(2));
+            let refused = after(&Failure::Input("no history".to_owned()));
+            assert_eq!(refused, ControlFlow::Continue(Exit::Error));
         }
     }
 }

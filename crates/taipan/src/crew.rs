@@ -35,24 +35,21 @@ mod several {
     use crate::console::Stop;
     use crate::exit::Exit;
     use checker::timestamped::online::{Cold, Workers};
-    use cluster::{Gone, Setup};
+    use cluster::Gone;
     use std::io;
     use std::sync::Arc;
-
-    fn setup(flags: &CrewFlags) -> Result<Setup, String> {
-        setup_of(flags.workers, flags.cluster.as_deref(), flags.process, flags.wait)
-    }
 
     /// The workers that flags ask for; `None` if the engine has the keys itself.
     pub(crate) fn hired(flags: &CrewFlags, is_limited: bool) -> Result<Option<Crew>, String> {
         if !flags.are_set() {
             return Ok(None);
         }
-        let setup = setup(flags)?;
+        let setup = setup_of(flags)?;
         if setup.processes() > 1 && is_limited {
-            return Err(
-                "--max-memory is for one process: what is spilled must be where the state is".to_owned()
-            );
+            return Err("--max-memory is for one process: what is spilled lies beside the state, where other processes \
+                        cannot read it. With --cluster each process holds its share of the keys in memory: more processes, or a \
+                        shorter --longest, make that less. Without --cluster, --workers takes --max-memory"
+                .to_owned());
         }
         if let Some(cluster) = &setup.cluster {
             cluster.watch(Arc::new(end));
@@ -69,7 +66,7 @@ mod several {
     /// What a process does that is not the first; `None` if this is the first.
     pub(crate) fn serve(flags: &CrewFlags, console: &mut Console) -> Option<Outcome> {
         let process = flags.process.filter(|process| *process > 0)?;
-        let setup = match setup(flags) {
+        let setup = match setup_of(flags) {
             Ok(setup) => setup,
             Err(error) => return Some(Err(Stop::Error(error))),
         };

@@ -9,10 +9,10 @@ mod workers;
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
 pub(crate) use hunting::{HuntFlags, HuntOutput, WritesSee};
 pub(crate) use installing::{CompletionsFlags, ManFlags};
-pub(crate) use watch::{CrewFlags, WatchFlags};
+pub(crate) use watch::WatchFlags;
 #[cfg(feature = "cluster")]
 pub(crate) use workers::Whose;
-pub(crate) use workers::{Axis, SplitFlags, WorkerFlags};
+pub(crate) use workers::{Axis, CrewFlags, SplitFlags, WorkerFlags};
 
 use checker::{Level, Passes, Strategy};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};

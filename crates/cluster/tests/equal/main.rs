@@ -11,6 +11,7 @@ mod told;
 use checker::{Level, Options, Rule};
 use cluster::{Answer, By, Cluster, Failure, Job, Monitor, Setup, Share};
 use drawn::{History, histories};
+use history::Interrupt;
 use history::formats::{Format, ReadOptions, SplitBy, read_path, split, write_path};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -220,6 +221,29 @@ fn a_limit_is_told_as_one() {
         let failure = cluster::check(job);
         let Err(Failure::Limit(why)) = failure else { panic!("there is no memory: {failure:?}") };
         assert!(why.starts_with("the memory is used up"), "{why}");
+    }
+}
+
+/// One worker panics in the middle of its work while the others wait for it: the run ends, and says why.
+#[test]
+fn a_worker_that_panics_ends_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (number, history) in histories(5..9).enumerate() {
+        let path = folder.path().join(format!("shard-000{number}.jsonl"));
+        write_path(&history.history, Format::Jsonl, &path).expect("written");
+    }
+    for (by, level) in
+        [(By::Timestamps, SI), (By::Results, Level::new(Rule::Causal, false, false)), (By::Results, SER)]
+    {
+        let mut job = job(Setup::threads(3), vec![folder.path().to_owned()], Share::All, level, by);
+        let panics = |_| match std::thread::current().name() {
+            Some(name) if name.ends_with("work-1") => panic!("worker 1 has had enough"),
+            _ => false,
+        };
+        job.reading.interrupt = Interrupt::when(panics);
+        let failure = cluster::check(job);
+        let Err(Failure::Worker(why)) = failure else { panic!("a worker is gone: {failure:?}") };
+        assert_eq!(why, "worker 1 is gone: worker 1 has had enough");
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     if let Some(remarks) = &flags.remarks {
         sink = sink.remarked(read_remarks(remarks)?);
     }
-    if flags.workers.are_set() {
+    if flags.workers.crew.are_set() {
         let exit = clustered::run(flags, &checking, &mut sink, console)?;
         sink.finish(console)?;
         return Ok(exit);

@@ -1,6 +1,6 @@
 //! The flags of `taipan watch`.
 
-use super::{bytes, level, seconds};
+use super::{CrewFlags, bytes, level, seconds};
 use checker::Level;
 use clap::Args;
 use std::net::SocketAddr;
@@ -28,6 +28,7 @@ Examples:
   taipan watch --tcp 127.0.0.1:7070 --state /var/lib/taipan --max-memory 512M
   taipan watch --tcp 127.0.0.1:7070 --workers 4 --monitor
                                                        keys on four workers, the same findings
+  taipan watch --cluster hosts.txt --process 1         keys for process 0, which has the sources, the state and the findings
   taipan watch postgres://me@localhost/shop --http 127.0.0.1:8080
                                                        what clients saw comes by POST, what was written from the server
   taipan watch --broker 'redis://127.0.0.1?stream=txns' --webhook http://127.0.0.1:9000/alarm")]
@@ -109,7 +110,8 @@ pub(crate) struct WatchFlags {
     #[arg(long, conflicts_with_all = ["grace", "longest", "window"], help_heading = "Certainty")]
     pub(crate) told: bool,
 
-    /// Keep everything here, so that nothing is lost or told twice over a restart; what is acknowledged is on disk
+    /// Keep everything here, so that nothing is lost or told twice over a restart, also one with another number of workers;
+    /// what is acknowledged is on disk
     #[arg(long, value_name = "FOLDER", help_heading = "Memory and disk")]
     pub(crate) state: Option<PathBuf>,
 
@@ -124,39 +126,4 @@ pub(crate) struct WatchFlags {
 
     #[command(flatten)]
     pub(crate) crew: CrewFlags,
-}
-
-/// Who checks.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Workers; findings do not depend on them")]
-pub(crate) struct CrewFlags {
-    /// Deal keys out to this many workers of a dataflow [default: check in one thread]. A state folder can be taken up with
-    /// another number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) workers: Option<u16>,
-
-    /// Also on other machines: the file has one `host:port` a line, and every process gets the same. Each has --workers
-    /// workers
-    #[arg(long, value_name = "HOSTS.txt", requires = "process")]
-    pub(crate) cluster: Option<PathBuf>,
-
-    /// Which line of HOSTS.txt this process is, from 0. Process 0 has the sources, the state and the findings; the others
-    /// have keys, and need no other flags
-    #[arg(long, value_name = "K", requires = "cluster")]
-    pub(crate) process: Option<usize>,
-
-    /// Wait this many seconds for the other processes
-    #[arg(long, value_name = "SECS", default_value_t = 60, requires = "cluster")]
-    pub(crate) wait: u64,
-
-    /// Say on standard error every SECS seconds how far each worker is
-    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "2")]
-    pub(crate) monitor: Option<u64>,
-}
-
-impl CrewFlags {
-    /// Whether there are workers.
-    pub(crate) fn are_set(&self) -> bool {
-        self.workers.is_some() || self.cluster.is_some()
-    }
 }

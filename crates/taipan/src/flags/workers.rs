@@ -1,29 +1,26 @@
-//! Who works on a check.
+//! Who works.
 
 use super::ReadingFlags;
 use clap::{Args, ValueEnum};
 use history::formats::Format;
 use std::path::PathBuf;
 
-/// Several workers, several machines.
+/// Who works: threads of a dataflow, and other processes.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Workers; verdicts do not depend on them")]
-pub(crate) struct WorkerFlags {
-    /// Check on this many workers of a dataflow, each reading its part of the file; FILE may be a folder of shards
+#[command(next_help_heading = "Workers; what is found does not depend on them")]
+pub(crate) struct CrewFlags {
+    /// Deal the work out to this many workers of a dataflow [default: one thread, and no dataflow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: Option<u16>,
 
-    /// Check together with other processes: the file has one `host:port` a line, and every process gets the same
+    /// Also to other processes: the file has one `host:port` a line, and every process gets the same. Each has --workers
+    /// workers
     #[arg(long, value_name = "HOSTS.txt", requires = "process")]
     pub(crate) cluster: Option<PathBuf>,
 
-    /// Which line of HOSTS.txt this process is, from 0; process 0 tells the result
+    /// Which line of HOSTS.txt this process is, from 0; process 0 tells what is found
     #[arg(long, value_name = "K", requires = "cluster")]
     pub(crate) process: Option<usize>,
-
-    /// Whose files they are
-    #[arg(long, value_name = "WHOSE", default_value = "shared")]
-    pub(crate) shards: Whose,
 
     /// Wait this many seconds for the other processes
     #[arg(long, value_name = "SECS", default_value_t = 60, requires = "cluster")]
@@ -34,6 +31,25 @@ pub(crate) struct WorkerFlags {
     pub(crate) monitor: Option<u64>,
 }
 
+impl CrewFlags {
+    /// Whether several are to work.
+    pub(crate) fn are_set(&self) -> bool {
+        self.workers.is_some() || self.cluster.is_some()
+    }
+}
+
+/// Who works on a check, and on what.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Workers; what is found does not depend on them")]
+pub(crate) struct WorkerFlags {
+    #[command(flatten)]
+    pub(crate) crew: CrewFlags,
+
+    /// Whose files they are; each worker reads some of them, or its part of one
+    #[arg(long, value_name = "WHOSE", default_value = "shared")]
+    pub(crate) shards: Whose,
+}
+
 /// Whose files they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Whose {
@@ -42,13 +58,6 @@ pub(crate) enum Whose {
     Shared,
     /// Every process has shards of its own, and reads all of them
     Own,
-}
-
-impl WorkerFlags {
-    /// Whether several are to work.
-    pub(crate) fn are_set(&self) -> bool {
-        self.workers.is_some() || self.cluster.is_some()
-    }
 }
 
 /// Split a history into shards for several machines
