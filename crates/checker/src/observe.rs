@@ -418,7 +418,9 @@ impl<'h> Walk<'h> {
                 script.extend(truth.then_some(Action::Set { value: set, op }));
                 continue;
             }
-            let waits = self.is_on_demand && truth && self.stamp[key.index()] != txn;
+            // What earlier predicates said of it is claimed when it is touched: then this goes with it.
+            let is_new = self.stamp[key.index()] != txn && self.asked.is_empty();
+            let waits = self.is_on_demand && truth && is_new;
             if !waits {
                 self.found(txn, key, claim)?;
             }

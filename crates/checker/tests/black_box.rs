@@ -118,6 +118,24 @@ fn unknown_outcomes_under_predicates() {
     }
 }
 
+/// Several predicates in one transaction, some of whose results contradict each other.
+#[test]
+fn predicates_that_contradict_each_other() {
+    let mix = Mix { read: 1, write: 2, query: 4, update: 3, delete_where: 2, ..Mix::default() };
+    let shape = Shape { mix, transactions: (1, 3), keys_max: 2, spoiled: 80, ..Shape::predicates() };
+    compare(&shape, seeds(2_000), &Options::default());
+    // Nothing has the value, and then something is changed that has it: no snapshot is like that.
+    for writer in ["u(value=1 -> 3)=1[x]", "dw(value=1)=1[x]"] {
+        let text = format!("init: x=1\n0: w(x,2)\n1: q(value=1)=[] {writer}\n");
+        let history = notation::parse(&text).expect("it is a history");
+        for level in strong_levels() {
+            assert_eq!(fault(&history, level, &Options::default()), None, "{text} at {level}");
+            let verdict = check(&history, level, &Options::default()).verdict;
+            assert!(matches!(verdict, Verdict::Violated(_)), "{text} at {level}: {verdict:?}");
+        }
+    }
+}
+
 /// Writers that were apart for a while, and overlap again.
 #[test]
 fn overlaps_that_come_back() {
