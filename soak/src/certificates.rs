@@ -4,7 +4,7 @@ use crate::campaign::Wrong;
 use crate::levels::shape;
 use checker::certify::{Certificate, Claim, Ruling, certify};
 use checker::oracle::oracle;
-use checker::oracle::tiny::Random;
+use checker::oracle::tiny::{Random, shrink};
 use checker::{Budget, Level, Options, Verdict, check};
 use history::History;
 
@@ -17,13 +17,13 @@ pub(crate) fn case(seed: u64) -> Result<u64, Wrong> {
     let history = shape.history(seed);
     let level = *random.pick(&[Level::SERIALIZABLE, Level::SNAPSHOT_ISOLATION, Level::STRICT_SERIALIZABLE]);
     let verdict = check(&history, level, &options).verdict;
+    if let Some(refusal) = refused(&history, level, &options) {
+        let small = shrink(&history, |smaller| refused(smaller, level, &options).is_some());
+        return Err(Wrong::with(format!("{level}, {:?}: {refusal}", options.ryow), &small));
+    }
     let certificate = Certificate::new("soak", &history, level, &options, &verdict);
     let mut line = Vec::new();
     certificate.write(&mut line).map_err(|error| Wrong::new(error.to_string()))?;
-    match certify(&history, &certificate, &Budget::unlimited()) {
-        Ruling::Certified => {}
-        other => return Err(Wrong::with(format!("{level}: {other:?}"), &history)),
-    }
     let mut comparisons = 1;
     for _ in 0..CHANGES {
         let mut changed = line.clone();
@@ -38,6 +38,16 @@ pub(crate) fn case(seed: u64) -> Result<u64, Wrong> {
         }
     }
     Ok(comparisons)
+}
+
+/// Why the certificate of a verdict does not hold, if it does not.
+fn refused(history: &History, level: Level, options: &Options) -> Option<String> {
+    let verdict = check(history, level, options).verdict;
+    let certificate = Certificate::new("soak", history, level, options, &verdict);
+    match certify(history, &certificate, &Budget::unlimited()) {
+        Ruling::Certified => None,
+        other => Some(format!("{other:?}")),
+    }
 }
 
 fn is_true(history: &History, certificate: &Certificate<'_>) -> bool {

@@ -11,6 +11,8 @@ pub(crate) fn shape(random: &mut Random) -> (Shape, Options) {
     let ryow = *random.pick(&[Ryow::Must, Ryow::Must, Ryow::Must, Ryow::May, Ryow::Never]);
     let open = Mix { read: 5, append: 4, write: 1, delete: 1, ..Mix::default() };
     let updates = Mix { read: 4, write: 2, query: 1, update: 4, delete_where: 2, ..Mix::default() };
+    let asks = Mix { read: 1, write: 2, query: 4, update: 3, delete_where: 2, ..Mix::default() };
+    let scans = Mix { read: 3, append: 4, scan: 2, iterate: 1, ..Mix::default() };
     let shapes = [
         Shape::registers(),
         Shape::lists(),
@@ -23,6 +25,8 @@ pub(crate) fn shape(random: &mut Random) -> (Shape, Options) {
         Shape { mix: open, unique_values: 30, unknown: 20, keys_max: 2, ..Shape::lists() },
         Shape { mix: updates, unknown: 15, keys_max: 3, ops_max: 3, ..Shape::predicates() },
         Shape { clocks: 100, ..Shape::registers() },
+        Shape { mix: asks, transactions: (1, 3), keys_max: 2, spoiled: 80, ..Shape::predicates() },
+        Shape { mix: scans, keys_max: 2, spoiled: 50, ..Shape::lists() },
     ];
     let shape = random.pick(&shapes).clone();
     let (least, most) = shape.transactions;

@@ -11,6 +11,7 @@ use crate::constrain::Known;
 use crate::contents::Contents;
 use crate::explain::{self, Argument};
 use crate::levels::{Level, Rule};
+use crate::lists;
 use crate::modules;
 use crate::naming;
 use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe, observe_unsettled};
@@ -18,6 +19,7 @@ use crate::pipeline::{Decision, decide, explain as explain_problem};
 use crate::restrict::{Part, restrict, restrict_for};
 use crate::rows;
 use crate::settle::settle;
+use crate::shown::Shown;
 use crate::verdict::{Anomaly, Edge, Evidence, Options, Reason, Stats};
 use crate::weak;
 use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
@@ -190,7 +192,9 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
                 Some(asked) => asked.is_impossible(history, part, options),
                 None => is_impossible(history, part, level, options),
             };
-            let mut part = shrink_problem(&problem, options, start, impossible);
+            // An order that needs none of the core to show it is none of the core's.
+            let shown = asked.is_none().then(|| Shown::new(&problem));
+            let mut part = shrink_problem(&problem, options, start, shown.as_ref(), impossible);
             let argument = match (&asked, settle(&mut part)) {
                 _ if part.len() > ARGUED_MAX => None,
                 (Some(asked), _) => weak::argue_problem(history, &part, asked, options),
@@ -203,7 +207,8 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
             let argument = explain::of_contradiction(history, &contradiction);
             let edges = argument.edges.iter();
             let shown: Vec<TxnId> = edges.flat_map(|edge| edge.from.into_iter().chain([edge.to])).collect();
-            let txns = if shown.is_empty() { start.to_vec() } else { shown };
+            let mut txns = if shown.is_empty() { start.to_vec() } else { shown };
+            txns.extend(lists::concerned(history, &contradiction));
             (txns, Some(argument))
         }
         Err(Refusal::Unsupported(_)) => (start.to_vec(), None),
@@ -244,18 +249,24 @@ fn shrink_problem(
     problem: &Problem,
     options: &Options,
     start: &[TxnId],
+    shown: Option<&Shown<'_>>,
     impossible: impl Fn(&Problem) -> bool,
 ) -> Problem {
+    let cut = |from: &Problem, keep: &[Txn]| match shown {
+        Some(shown) => shown.part(from, keep),
+        None => from.part(keep),
+    };
     let mut settled = problem.clone();
     // What told of something on the way to a contradiction is what counts here.
     let _ = settle(&mut settled);
     let mut keep: Vec<Txn> = start.iter().filter_map(|&txn| problem.find(txn)).collect();
     keep = settled.with_tellers(&keep);
-    let mut part = problem.part(&keep);
+    keep = shown.map_or(keep.clone(), |shown| shown.with_tellers(&keep));
+    let mut part = cut(problem, &keep);
     while !impossible(&part) {
         let larger = settled.with_tellers(&problem.with_writers(&keep));
         keep = if larger.len() > keep.len() { larger } else { (0..problem.len() as Txn).collect() };
-        part = problem.part(&keep);
+        part = cut(problem, &keep);
         if part.len() == problem.len() || options.budget.exhausted().is_some() {
             break;
         }
@@ -267,7 +278,7 @@ fn shrink_problem(
             let others: Vec<Txn> = (0..part.len() as Txn)
                 .filter(|&txn| !(from..from + piece).contains(&(txn as usize)))
                 .collect();
-            let smaller = part.part(&others);
+            let smaller = cut(&part, &others);
             if smaller.len() > 0 && impossible(&smaller) {
                 part = smaller;
             } else {

@@ -262,22 +262,21 @@ fn non_repeatable(history: &History, first: OpId, second: OpId) -> Vec<Edge> {
     ]
 }
 
-/// A key at which two operations saw different things.
+/// A key at which two operations saw different things: the one that a read of a single key is about, also where lists
+/// differ only without what the transaction appended in between.
 fn differing(history: &History, first: OpId, second: OpId) -> Option<KeyId> {
     let operations = [history.operation(first), history.operation(second)];
+    if let Some(key) = operations.iter().find_map(Operation::key) {
+        return Some(key);
+    }
     let rows = |operation: &Operation<'_>| match *operation {
         Operation::Scan { rows: Some(rows), .. }
         | Operation::Iterate { rows: Some(rows), .. }
         | Operation::Query { rows: Some(rows), .. } => rows.iter().map(|row| row.key).collect(),
         _ => Vec::new(),
     };
-    let seen = |operation: &Operation<'_>, key: KeyId| match *operation {
-        Operation::Read { key: at, value, .. } if at == key => value,
-        ref many => rows::row_of(many, key),
-    };
-    let named = operations.iter().filter_map(Operation::key);
-    let mut keys = named.chain(operations.iter().flat_map(rows));
-    keys.find(|&key| seen(&operations[0], key) != seen(&operations[1], key))
+    let mut keys = operations.iter().flat_map(rows);
+    keys.find(|&key| rows::row_of(&operations[0], key) != rows::row_of(&operations[1], key))
 }
 
 /// The operations of other transactions that wrote (the end of) what a read returned; those of

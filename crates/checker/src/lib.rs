@@ -46,6 +46,7 @@ mod saturate;
 mod schedule;
 mod scripts;
 mod settle;
+mod shown;
 pub mod spread;
 mod survey;
 pub mod timestamped;

@@ -88,13 +88,12 @@ fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
             if reader == writer {
                 return anomaly("future-read", None);
             }
-            if history.transaction(writer).status() == Status::Aborted {
-                return anomaly("G1a", Some("aborted read"));
-            }
-            match history.operation(write) {
-                Operation::Append { .. } if !is_intermediate(history, edge) => {
-                    anomaly("incompatible-order", None)
-                }
+            let is_intermediate = is_intermediate(history, edge);
+            match (history.transaction(writer).status(), history.operation(write)) {
+                (Status::Aborted, _) => anomaly("G1a", Some("aborted read")),
+                (_, Operation::Append { .. }) if !is_intermediate => anomaly("incompatible-order", None),
+                // Nobody knows whether it committed, but what it says of itself it cannot have done.
+                (Status::Unknown, _) if !is_intermediate => anomaly("G1a", Some("aborted read")),
                 _ => anomaly("G1b", Some("intermediate read")),
             }
         }

@@ -8,7 +8,7 @@ use checker::certify::{
     Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Refusal, Ruling, Step, certify,
 };
 use checker::oracle::oracle;
-use checker::oracle::tiny::{Random, Shape};
+use checker::oracle::tiny::{Mix, Random, Shape};
 use checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check};
 use history::formats::notation;
 use history::{History, Status, TxnId};
@@ -118,6 +118,27 @@ fn verdicts_by_every_policy_are_certified() {
 fn verdicts_on_every_kind_of_operation_are_certified() {
     for shape in [Shape::ranges(), Shape::predicates(), Shape::everything()] {
         expect_none(&shape, seeds(200), &Options::default(), pipeline);
+    }
+}
+
+/// The order of a list that is scanned, too, is in the core with whoever read it.
+#[test]
+fn verdicts_on_lists_that_are_scanned_are_certified() {
+    let mix = Mix { read: 3, append: 4, scan: 2, iterate: 1, ..Mix::default() };
+    let shape = Shape { mix, keys_max: 2, spoiled: 50, ..Shape::lists() };
+    expect_none(&shape, seeds(1_500), &Options::default(), pipeline);
+    let shown_by_one = "1: a(y,1)\n2: scan(y..)=[] a(y,2)\n3: r(y,[1 2])\n";
+    let missed_by_one = "1: scan(..)=[x:[3]] r(x,[3])\n0: a(x,2) | a(x,3)\n";
+    // Whoever iterated over what nobody wrote took no effect.
+    let from_nowhere = "1: w(x,2) w(z,2) | scan(..)=[z:2]\n0: iter(x..)=[y:2 end] w(z,2)?\n";
+    // What differs is a list without the own element.
+    let own = "1: a(x,1) | r(y,[2 3]) a(y,3) scan(..)=[x:[1] y:[2 3]]\n";
+    for text in [shown_by_one, missed_by_one, from_nowhere, own] {
+        let history = read(text);
+        for level in strong_levels() {
+            let verdict = pipeline(&history, level, &Options::default());
+            assert_eq!(doubt(&history, level, &Options::default(), &verdict), None, "{text} at {level}");
+        }
     }
 }
 
@@ -398,6 +419,39 @@ fn a_core_must_have_no_explanation() {
     }
     let snapshot = violated(&history, Level::SNAPSHOT_ISOLATION, &["s1:0", "s2:0"]);
     assert!(matches!(ruling(&history, &snapshot), Ruling::Refused(Refusal::Explained { .. })));
+}
+
+/// One who says of itself what cannot be, or read what was never there, took no effect: nobody saw what it would have
+/// left, and a core does without it. Whoever can have taken effect must be in the core.
+#[test]
+fn whom_nobody_can_have_seen_is_not_missed_in_a_core() {
+    let cases = [
+        ("w(x,5) r(x,6)?", true), // contradicts itself
+        ("r(y,9) w(x,5)?", true), // nobody wrote 9
+        ("r(y,1) w(x,5)?\ns3: w(y,1)!", false),
+        ("r(y,1) w(x,5)?\ns3: r(z,9) w(y,1)?", false), // nobody left 1, but that takes all three to see
+        ("r(y,_) w(x,5)?", false),
+        ("w(x,5)?", false),
+    ];
+    for (others, takes_no_effect) in cases {
+        let history = read(&format!("s1: r(x,5)\ns2: {others}\n"));
+        for level in [Level::SERIALIZABLE, Level::SNAPSHOT_ISOLATION] {
+            let core = violated(&history, level, &["s1:0"]);
+            let is_certified = ruling(&history, &core) == Ruling::Certified;
+            assert_eq!(is_certified, takes_no_effect, "{others} at {level}");
+            let verdict = pipeline(&history, level, &Options::default());
+            assert_eq!(doubt(&history, level, &Options::default(), &verdict), None, "{others} at {level}");
+            if let Verdict::Violated(evidence) = verdict {
+                assert_eq!(evidence.anomaly.name, "G1a", "{others} at {level}");
+            }
+        }
+    }
+    // Who need not see its own writes does not contradict itself.
+    let history = read("s1: r(x,5)\ns2: w(x,5) r(x,_)?\n");
+    let strict = violated(&history, Level::SERIALIZABLE, &["s1:0"]);
+    assert_eq!(ruling(&history, &strict), Ruling::Certified);
+    let lax = Certificate { ryow: Ryow::May, ..strict };
+    assert_ne!(ruling(&history, &lax), Ruling::Certified);
 }
 
 #[test]

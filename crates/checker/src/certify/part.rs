@@ -125,7 +125,7 @@ impl Others {
             if !is_kept && transaction.status() == Status::Unknown {
                 let ever = ever.get_or_insert_with(|| ever_written(history));
                 if contradicts_itself(history, transaction, ryow, passed)
-                    || is_baseless(history, transaction, ever)
+                    || is_baseless(history, transaction, passed, ever)
                 {
                     continue; // nobody saw anything of it
                 }
@@ -227,16 +227,22 @@ fn ever_written(history: &History) -> FxHashSet<(KeyId, ValueId)> {
 }
 
 /// Whether a transaction read what was never there: then it took no effect.
-fn is_baseless(history: &History, transaction: Transaction<'_>, ever: &FxHashSet<(KeyId, ValueId)>) -> bool {
-    transaction.ops().any(|(_, operation)| match operation {
-        Operation::Read { key, value, .. } if value.is_known() => {
+fn is_baseless(
+    history: &History,
+    transaction: Transaction<'_>,
+    passed: &Passed<'_>,
+    ever: &FxHashSet<(KeyId, ValueId)>,
+) -> bool {
+    let mut is_baseless = false;
+    for (_, operation) in transaction.ops() {
+        passed.results(operation, |key, value| {
             let value = normal(history, value);
-            value != normal(history, history.initial_value(key))
+            is_baseless |= value != normal(history, history.initial_value(key))
                 && !ever.contains(&(key, value))
-                && !ever.contains(&(key, ValueId::UNKNOWN))
-        }
-        _ => false,
-    })
+                && !ever.contains(&(key, ValueId::UNKNOWN));
+        });
+    }
+    is_baseless
 }
 
 /// What a transaction does after the operation that is looked at.
