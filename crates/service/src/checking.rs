@@ -44,6 +44,7 @@ fn refused(damaged: Damaged) -> io::Error {
     match damaged {
         // A worker that is gone is no damage of the state.
         Damaged::Io(error) if error.kind() == io::ErrorKind::Other => error,
+        Damaged::OtherSettings(_) => invalid(io::ErrorKind::InvalidInput, damaged),
         damaged => invalid(io::ErrorKind::InvalidData, damaged),
     }
 }

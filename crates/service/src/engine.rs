@@ -4,14 +4,15 @@
 //! 1. all of them into the journal's file;
 //! 2. each to the checker;
 //! 3. the watermark, from the stream itself or from the pace of arrivals: into the journal, then to the checker;
-//! 4. what is certain now goes out, once the journal is on disk: findings are numbered, and the ledger knows up to
-//!    where they were told.
+//! 4. what is certain now goes out, once the journal is on disk: findings are numbered and written into the ledger, and
+//!    whoever hands them on says when they went out ([`Engine::went_out`]).
 //!
 //! Whoever waits for a batch hears of it when the journal is on disk ([`Told::waiting`]); that may take a while, and the
 //! checker need not wait for it.
 //!
 //! **Invariant.** The checker's state is a function of the checkpoint and the journal. So a restart comes to the
-//! same state, finds the same findings with the same numbers, and tells those that the ledger does not hold.
+//! same state, finds the same findings with the same numbers, and tells those that the ledger does not hold, or of which
+//! nobody said that they went out. So each goes out at least once, and stands in the ledger once.
 
 use crate::checking::{Checker, Crew};
 use crate::feed::{FEED, Join, Joiner, Output};
@@ -21,7 +22,7 @@ use crate::lines::{cut, parse};
 use crate::outlet::finding_line;
 use crate::pace::{Pace, Pacer, Reached};
 use crate::spill::Spill;
-use crate::store::{Head, Ledger, Store, last_lines};
+use crate::store::{Head, Ledger, Mark, Store, last_lines};
 use checker::timestamped::online::{Found, Settings};
 use history::Timestamp;
 use std::fmt;
@@ -56,6 +57,8 @@ pub struct Told {
     pub findings: Vec<Found>,
     /// The same as lines of JSON.
     pub lines: Vec<String>,
+    /// Lines that an earlier process wrote down before these, and may not have handed on.
+    pub again: Vec<String>,
     /// Lines that could not be understood, a sentence each.
     pub refused: Vec<String>,
     /// Who is to hear that everything up to here is durable.
@@ -94,6 +97,8 @@ struct Durable {
     store: Store,
     journal: Journal,
     ledger: Ledger,
+    /// How many findings went out.
+    out: Mark,
 }
 
 impl Engine {
@@ -132,9 +137,17 @@ impl Engine {
         };
         let spill = Spill::open(&store.spill(), &head.spill, true)?;
         let ledger = Ledger::open(&store.findings())?;
+        let out = Mark::open(&store.told(), ledger.count)?;
+        let again = usize::try_from(ledger.count.saturating_sub(out.count)).unwrap_or(usize::MAX);
+        let again = if again > 0 { last_lines(&store.findings(), again)? } else { Vec::new() };
+        let is_saved = saved.is_some();
         let saved = saved.as_mut().map(|input| input as &mut dyn Read);
-        let mut engine = Self::new(saved, Some(spill), &head, options)?;
-        let mut told = Told::default();
+        let mut engine =
+            Self::new(saved, Some(spill), &head, options).map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput if is_saved => store.refusal(&error),
+                _ => error,
+            })?;
+        let mut told = Told { again, ..Told::default() };
         let whole = journal::read(&store.journal(), |record| engine.replay(record, &mut told))?;
         engine.online.catch_up()?;
         told.findings.extend(engine.online.findings()?);
@@ -142,7 +155,7 @@ impl Engine {
         told.findings.retain(|found| found.number >= already_told);
         told.lines = told.findings.iter().map(finding_line).collect();
         let journal = Journal::open(&store.journal(), whole)?;
-        engine.durable = Some(Durable { store, journal, ledger });
+        engine.durable = Some(Durable { store, journal, ledger, out });
         engine.write_down(&told.lines)?;
         engine.violations = engine.count_violations();
         engine.pacer.arrived(0, engine.online.newest(), Instant::now());
@@ -311,6 +324,14 @@ impl Engine {
         match &mut self.durable {
             Some(durable) => durable.ledger.add(lines),
             None => Ok(()),
+        }
+    }
+
+    /// Everything that was told so far went out: a restart need not tell it again.
+    pub fn went_out(&mut self) -> io::Result<()> {
+        match &mut self.durable {
+            Some(Durable { ledger, out, .. }) if out.count != ledger.count => out.set(ledger.count),
+            _ => Ok(()),
         }
     }
 

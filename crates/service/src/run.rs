@@ -172,7 +172,8 @@ fn entry(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
 impl Run {
     /// Opens a finished file.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = File::open(path)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         let bytes = file.metadata()?.len();
         let foot_at = bytes.checked_sub(FOOT_LEN).ok_or_else(|| damaged(path))?;
         let mut foot = [0; FOOT_LEN as usize];

@@ -323,6 +323,7 @@ impl Worker {
     }
 
     fn run(&mut self, found: &Told) -> Result<Ended, Trouble> {
+        self.outlets.tell(&found.again).map_err(while_doing("writing findings"))?;
         self.tell(found)?;
         let mut sampled = (Instant::now(), self.engine.online().counters().received);
         let mut saved = Instant::now();
@@ -406,7 +407,8 @@ impl Worker {
 
     fn tell(&mut self, told: &Told) -> Result<(), Trouble> {
         self.board.tell(&told.lines);
-        self.outlets.tell(&told.lines).map_err(while_doing("writing findings"))
+        self.outlets.tell(&told.lines).map_err(while_doing("writing findings"))?;
+        self.engine.went_out().map_err(while_doing("writing down what was told"))
     }
 
     fn checkpoint(&mut self) -> Result<(), Trouble> {

@@ -4,7 +4,8 @@
 //! checkpoint-N    a head as JSON in one line, then the saved checker
 //! journal-N       what happened since checkpoint N
 //! spill/          versions that did not fit into memory
-//! findings.jsonl  every finding that was told, one a line, in order of their numbers
+//! findings.jsonl  every finding, one a line, in order of their numbers
+//! told            how many of them went out: what stands behind those may not have
 //! lock            held by the process that uses the folder
 //! ```
 //!
@@ -77,6 +78,25 @@ impl Store {
         self.folder.join("findings.jsonl")
     }
 
+    pub(crate) fn told(&self) -> PathBuf {
+        self.folder.join("told")
+    }
+
+    /// What is wrong with the newest checkpoint, by name, and what to do about it.
+    pub(crate) fn refusal(&self, error: &io::Error) -> io::Error {
+        let remedy = match error.kind() {
+            io::ErrorKind::InvalidInput => "ask for that one, or begin anew with another state folder",
+            _ => "bring the file back from a copy, or begin anew with another state folder",
+        };
+        let (checkpoint, findings) = (self.checkpoint(), self.findings());
+        let told = format!(
+            "{}: {error}; {remedy}. What was found so far is in {}",
+            checkpoint.display(),
+            findings.display()
+        );
+        io::Error::new(error.kind(), told)
+    }
+
     fn checkpoint(&self) -> PathBuf {
         self.folder.join(format!("checkpoint-{}", self.epoch))
     }
@@ -86,13 +106,11 @@ impl Store {
         if self.epoch == 0 {
             return Ok(None);
         }
-        let mut file = BufReader::with_capacity(1 << 20, File::open(self.checkpoint())?);
+        let file = File::open(self.checkpoint()).map_err(|error| self.refusal(&error))?;
+        let mut file = BufReader::with_capacity(1 << 20, file);
         let mut line = String::new();
-        file.read_line(&mut line)?;
-        let head = serde_json::from_str(&line).map_err(|error| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", self.checkpoint().display()))
-        })?;
-        Ok(Some((head, file)))
+        let head = file.read_line(&mut line).and_then(|_| Ok(serde_json::from_str(&line)?));
+        Ok(Some((head.map_err(|error| self.refusal(&error))?, file)))
     }
 
     /// Writes the next checkpoint; from here on the journal is another.
@@ -192,6 +210,42 @@ impl Ledger {
         Ok(())
     }
 }
+
+/// A file with one number: up to where something is done.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    file: File,
+    /// The number.
+    pub(crate) count: u64,
+}
+
+impl Mark {
+    /// Opens the file; where there is none, the number is `otherwise`. A damaged one says that nothing is done.
+    pub(crate) fn open(path: &Path, otherwise: u64) -> io::Result<Self> {
+        let is_new = !path.exists();
+        let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        let number = std::str::from_utf8(&text).ok().filter(|text| text.len() == MARK_LEN);
+        let count = number.and_then(|text| text.trim_end().parse().ok()).unwrap_or(0);
+        let mut mark = Self { file, count };
+        if is_new {
+            mark.set(otherwise)?;
+        }
+        Ok(mark)
+    }
+
+    /// In one write of always the same length, so that a killed process leaves the old number or the new one.
+    pub(crate) fn set(&mut self, count: u64) -> io::Result<()> {
+        io::Seek::seek(&mut self.file, io::SeekFrom::Start(0))?;
+        self.file.write_all(format!("{count:0width$}\n", width = MARK_LEN - 1).as_bytes())?;
+        self.count = count;
+        Ok(())
+    }
+}
+
+/// The digits of the largest number, and a line end.
+const MARK_LEN: usize = 21;
 
 /// The last lines of a file of findings, at most `max`.
 pub(crate) fn last_lines(path: &Path, max: usize) -> io::Result<Vec<String>> {

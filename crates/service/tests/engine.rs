@@ -112,6 +112,68 @@ fn at_once(lines: &[String], keys: u64) -> BTreeSet<String> {
     all.iter().map(|line| content(line)).collect()
 }
 
+/// What was written down and may not have gone out comes again, until somebody says that it did.
+#[test]
+fn what_may_not_have_gone_out_is_told_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || Engine::open(options(Some(folder.path()), 12, None)).expect("the state can be read");
+    let (mut engine, first) = open();
+    assert!(first.again.is_empty());
+    let mut lines = told(&mut engine, &[header(8)]);
+    lines.extend(told(&mut engine, &transactions(1, 120, 8)));
+    assert!(!lines.is_empty(), "something was found");
+    drop(engine);
+    // Nobody said that they went out, and a crash later nobody has either.
+    for _ in 0..2 {
+        let (_, told) = open();
+        assert_eq!((told.again.as_slice(), told.lines.len()), (lines.as_slice(), 0));
+    }
+    let (mut engine, _) = open();
+    engine.went_out().expect("there is room");
+    let more = engine.finish().expect("nothing is in the way").lines;
+    assert!(!more.is_empty(), "the end makes more of it certain");
+    drop(engine);
+    let (mut engine, told) = open();
+    assert_eq!(told.again, more);
+    engine.went_out().expect("there is room");
+    drop(engine);
+    assert!(open().1.again.is_empty());
+    // A damaged mark is no reason to keep silent.
+    std::fs::write(folder.path().join("told"), "00").expect("it can be written");
+    assert_eq!(open().1.again, [lines, more].concat());
+}
+
+/// A checkpoint that cannot be used is named, with what to do.
+#[test]
+fn a_checkpoint_that_is_no_good_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = || options(Some(folder.path()), 12, None);
+    let (mut engine, _) = Engine::open(settings()).expect("it is empty");
+    told(&mut engine, &transactions(1, 40, 8));
+    engine.checkpoint().expect("there is room");
+    drop(engine);
+    let refusal = |options: EngineOptions| match Engine::open(options) {
+        Ok(_) => panic!("it was not refused"),
+        Err(error) => error.to_string(),
+    };
+    let mut other = settings();
+    other.settings.level = checker::Level::SERIALIZABLE;
+    let said = refusal(other);
+    assert!(said.contains("checkpoint-1: ") && said.contains("ask for that one"), "{said}");
+    let checkpoint = folder.path().join("checkpoint-1");
+    let whole = std::fs::read(&checkpoint).expect("it is there");
+    let mut changed = whole.clone();
+    changed[whole.len() / 2] ^= 1;
+    for damaged in [&[], &whole[..9], &whole[..whole.len() / 2], &whole[..whole.len() - 1], &changed] {
+        std::fs::write(&checkpoint, damaged).expect("it can be written");
+        let said = refusal(settings());
+        assert!(said.contains("checkpoint-1: ") && said.contains("from a copy"), "{said}");
+        assert!(said.contains("findings.jsonl"), "{said}");
+    }
+    std::fs::write(&checkpoint, &whole).expect("it can be written");
+    assert!(Engine::open(settings()).is_ok());
+}
+
 /// With crashes: the engine is dropped without a word after any batch, its journal loses its end, and whoever sends
 /// goes on where it last heard that things were durable. None if what was open did not fit into memory: then verdicts
 /// become final earlier, and late arrivals change what is told.
