@@ -9,7 +9,8 @@ mod plant;
 mod tree;
 
 use clap::Parser;
-use rustc_hash::FxHashMap;
+use plant::Mutant;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ const MEMORY_MAX: u64 = 4 << 20;
 ///   taipan-mutants solver                    every fault of crates/solver
 ///   taipan-mutants checker --sample 200      two hundred of crates/checker
 ///   taipan-mutants checker --in saturate.rs  those of one file
+///   taipan-mutants checker --again REPORT    those that an earlier report names: what new tests notice of them
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment)]
 struct Flags {
@@ -45,6 +47,10 @@ struct Flags {
     /// Only files whose path contains this; may be given several times.
     #[arg(long = "in", value_name = "TEXT")]
     files: Vec<String>,
+    /// Only those that this file names, line by line, as an earlier run told them; where code has moved, the nearest one
+    /// of the same kind in the same function.
+    #[arg(long, value_name = "REPORT")]
+    again: Option<PathBuf>,
     /// Features of the crate to build with, with commas in between.
     #[arg(long, default_value = "")]
     features: String,
@@ -89,7 +95,7 @@ fn run(flags: &Flags) -> Result<(), Problem> {
     let jobs = flags.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     eprintln!("{} tests, with all faults off", tests.len());
     let reach = Reach::learn(tests, &work, jobs)?;
-    let chosen = choose(planted, flags);
+    let chosen = choose(again(planted, flags)?, flags);
     let done = AtomicUsize::new(0);
     let end = flags.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let fates = in_parallel(&chosen, jobs, end, |planted| {
@@ -115,7 +121,12 @@ fn name(fate: Fate) -> &'static str {
 
 fn told(planted: &Planted) -> String {
     let Planted { file, mutant } = planted;
-    format!("{file}:{}: in `{}`: {}", mutant.line, mutant.function, mutant.what)
+    format!("{file}:{}: in `{}", mutant.line, kind(mutant))
+}
+
+/// Function and fault: what stays the same when lines move.
+fn kind(mutant: &Mutant) -> String {
+    format!("{}`: {}", mutant.function, mutant.what)
 }
 
 /// Does something with one item after the other, several at a time, until the end; the results of those at the front.
@@ -227,6 +238,28 @@ fn ended(mut command: Command, limit: Duration) -> Option<bool> {
     }
 }
 
+/// The faults that an earlier report names; all if there is none.
+fn again(planted: Vec<Planted>, flags: &Flags) -> Result<Vec<Planted>, Problem> {
+    let Some(report) = &flags.again else { return Ok(planted) };
+    let text = fs::read_to_string(report).map_err(|error| format!("{}: {error}", report.display()))?;
+    let mut wanted = FxHashSet::default();
+    for (file, line, fault) in text.lines().filter_map(named) {
+        let is_same = |it: &&Planted| it.file == file && fault.starts_with(&kind(&it.mutant));
+        match planted.iter().filter(is_same).min_by_key(|it| it.mutant.line.abs_diff(line)) {
+            Some(found) => drop(wanted.insert(found.mutant.number)),
+            None => eprintln!("is no longer there: {file}:{line}: {fault}"),
+        }
+    }
+    Ok(planted.into_iter().filter(|it| wanted.contains(&it.mutant.number)).collect())
+}
+
+/// File, line, and the rest of what a line of a report says about a fault.
+fn named(told: &str) -> Option<(&str, usize, &str)> {
+    let (place, fault) = told[told.find("crates/")?..].split_once(": in `")?;
+    let (file, line) = place.rsplit_once(':')?;
+    Some((file, line.parse().ok()?, fault))
+}
+
 /// The faults to try.
 fn choose(planted: Vec<Planted>, flags: &Flags) -> Vec<Planted> {
     let is_wanted = |planted: &Planted| {
@@ -266,5 +299,25 @@ fn report(tried: &[(Planted, Fate)]) {
         if matches!(fate, Fate::Survived | Fate::NotReached) {
             println!("- {}: {}", told(planted), name(fate));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+    use super::{Mutant, Planted, kind, named, told};
+
+    #[test]
+    fn what_a_run_tells_is_found_again() {
+        let what = "without `self.put(a: b, c);`".to_owned();
+        let mutant = Mutant { number: 7, line: 12, what, function: "put_all".to_owned() };
+        let planted = Planted { file: "crates/checker/src/core.rs".to_owned(), mutant };
+        for line in [told(&planted), format!("3 of 9: {}: a test failed", told(&planted))] {
+            let (file, number, fault) = named(&line).unwrap();
+            assert_eq!((file, number), ("crates/checker/src/core.rs", 12));
+            assert!(fault.starts_with(&kind(&planted.mutant)), "{fault}");
+        }
+        assert!(named("| crates/checker/src/core.rs | 3 | 3 |").is_none());
     }
 }
