@@ -326,6 +326,9 @@ mod tests {
         assert_eq!(of("a: w(x,1) r(x,1)\n").unread, 1);
         assert_eq!(of("a: w(x,1) | r(x,1)\n").unread, 0);
         assert_eq!(of("a: w(x,1) | w(y,1) r(x,1)\n").unread, 1);
+        // What may not have taken effect is nobody's.
+        let unknown = of("a: w(x,1)?\nb: w(y,1)\n");
+        assert_eq!((unknown.writes, unknown.unread), (1, 1));
     }
 
     #[test]

@@ -299,6 +299,8 @@ mod tests {
         let grown = "a: a(x,1)\nb: a(x,2)\ne: a(x,3)\nc: r(x,[1]) | r(x,[1 2])\nd: r(x,[1 3])\n";
         check(grown, "1 incompatible-order");
         check("a: a(x,1)\nb: r(x,[1 2]) a(x,2)\n", "1 future-read");
+        // A shorter list behind a longer one is nothing by itself.
+        check("a: a(x,1)\nb: a(x,2)\nc: r(x,[1 2])\nd: r(x,[1])\ne: r(z,7)\n", "1 thin-air");
     }
 
     #[test]

@@ -209,6 +209,16 @@ mod tests {
     use history::Builder;
     use history::formats::notation;
 
+    #[test]
+    fn no_level_comes_before_one_that_follows_from_it() {
+        let order = Order::of(&Builder::new().finish().expect("an empty history is a history"));
+        let levels = order.weakest_first();
+        for (place, &level) in levels.iter().enumerate() {
+            let follows = levels[place + 1..].iter().find(|&&later| order.implies(level, later));
+            assert_eq!(follows, None, "behind {level}");
+        }
+    }
+
     /// Surveys an empty history as if exactly the levels that `holds` were accepted.
     fn names(holds: impl Fn(Level) -> Option<bool>) -> [Vec<&'static str>; 3] {
         let history = Builder::new().finish().expect("an empty history is a history");

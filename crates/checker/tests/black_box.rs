@@ -6,9 +6,9 @@ mod cases;
 use cases::{expect_no_fault, seeds, strong_levels};
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Mix, Shape};
-use checker::{Level, Options, Ryow, Verdict, check};
-use history::History;
+use checker::{Budget, Level, Options, Reason, Ryow, Undecided, Verdict, check};
 use history::formats::notation;
+use history::{History, OpId};
 
 /// What is wrong with the verdict on a history, if anything.
 fn fault(history: &History, level: Level, options: &Options) -> Option<String> {
@@ -134,6 +134,44 @@ fn predicates_that_contradict_each_other() {
             assert!(matches!(verdict, Verdict::Violated(_)), "{text} at {level}: {verdict:?}");
         }
     }
+}
+
+/// Numbers between two others, said in two parts.
+#[test]
+fn predicates_of_two_parts() {
+    let predicates = ["value>=1 & value<3", "value<3 & value>=1", "value>1 & value>0", "value=2 & value<=2"];
+    for (place, predicate) in predicates.into_iter().enumerate() {
+        for rows in ["", "x:1", "x:2", "y:2", "x:1 y:2", "x:2 y:2", "x:3"] {
+            let text = format!("0: w(x,1) | w(x,2)\n1: w(y,2) w(x,3)\n2: q({predicate})=[{rows}]\n");
+            let history = notation::parse(&text).expect("it is a history");
+            for level in strong_levels() {
+                assert_eq!(fault(&history, level, &Options::default()), None, "{place}: {text} at {level}");
+            }
+        }
+    }
+}
+
+/// When the memory is used up there is no verdict, and that is said.
+#[test]
+fn what_is_used_up_is_said() {
+    let history = notation::parse("0: r(x,_) w(y,1)\n1: r(y,_) w(x,1)\n").expect("it is a history");
+    let budget = Budget::unlimited();
+    budget.clone().run_out_of_memory();
+    budget.cancel(); // the first reason stays
+    assert_eq!(budget.exhausted(), Some(Undecided::Memory));
+    let options = Options { budget, ..Options::default() };
+    let verdict = check(&history, Level::SERIALIZABLE, &options).verdict;
+    assert!(!matches!(verdict, Verdict::Accepted(_)), "{verdict:?}");
+}
+
+/// What contradicts an own write is told with that write, not with another.
+#[test]
+fn a_read_is_told_with_the_own_write_that_it_contradicts() {
+    let history = notation::parse("0: w(x,1) w(y,1) r(x,2)\n1: w(x,2)\n").expect("it is a history");
+    let verdict = check(&history, Level::SERIALIZABLE, &Options::default()).verdict;
+    let Verdict::Violated(evidence) = verdict else { panic!("{verdict:?}") };
+    let told: Vec<&Reason> = evidence.edges.iter().map(|edge| &edge.reason).collect();
+    assert_eq!(told, [&Reason::Missed { read: OpId(2), write: OpId(0) }]);
 }
 
 /// Writers that were apart for a while, and overlap again.

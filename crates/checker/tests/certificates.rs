@@ -11,7 +11,7 @@ use checker::oracle::oracle;
 use checker::oracle::tiny::{Mix, Random, Shape};
 use checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check};
 use history::formats::notation;
-use history::{History, Status, TxnId};
+use history::{Builder, History, Status, TxnId};
 
 fn exhaustive(history: &History, level: Level, options: &Options) -> Verdict {
     match oracle(history, level, options) {
@@ -632,6 +632,24 @@ fn names_that_look_alike_are_told_apart() {
     assert_eq!(doubt(&history, Level::SERIALIZABLE, &options, &verdict), None);
     let by_name = accepted(&history, Level::SERIALIZABLE, &["1:0", "1:0"]);
     assert!(matches!(ruling(&history, &by_name), Ruling::Refused(Refusal::AmbiguousName { .. })));
+}
+
+/// Names and values that run into each other, whatever stands between them.
+#[test]
+fn where_a_name_ends_is_part_of_the_fingerprint() {
+    let written = |key: &str, value: &str| {
+        let mut builder = Builder::new();
+        let session = builder.session(0.into());
+        builder.begin(session);
+        let (key, value) = (builder.key(key.into()), builder.text(value));
+        builder.write(key, value);
+        builder.end().expect("it is short");
+        Fingerprint::of(&builder.finish().expect("one transaction"))
+    };
+    for between in '\0'..='\u{20}' {
+        let (early, late) = (written("a", &format!("b{between}c")), written(&format!("a{between}b"), "c"));
+        assert_ne!(early, late, "{between:?}");
+    }
 }
 
 #[test]

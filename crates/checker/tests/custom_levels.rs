@@ -248,6 +248,7 @@ fn the_examples_do_what_they_say() {
     assert_eq!(example::verdict(example::STALE), "violated");
     let levels =
         parse_levels(include_str!("../../../examples/levels/own.toml")).expect("the example is right");
+    assert!(levels[1].row().is_some_and(|row| row.is_called("balances")), "it has another name, too");
     let text = include_str!("../../../examples/levels/stale.jsonl");
     let history = read_stream("stale.jsonl", text.as_bytes(), &ReadOptions::default());
     let history = history.expect("the example is right").history;

@@ -138,6 +138,10 @@ fn scans_are_cut_at_own_keys() {
     let text = notation::to_string(&split);
     assert_eq!(verdict(&split, "strong-session-serializable").name(), "accepted", "{text}");
     assert!(text.contains("w(b,2) r(b,2)"), "{text}");
+    // The end of a range is not in it.
+    let ends = notation::parse("init: a=1 b=1\ns: w(b,2) scan(a..b)=[a:1]\n").expect("the notation is right");
+    let text = notation::to_string(&split_into_logical(&ends));
+    assert!(text.contains("scan(a..b)=[a:1]") && !text.contains("r(b"), "{text}");
     let stale = "init: a=1 b=1 c=1\ns: w(b,2) scan(a..z)=[a:1 b:1 c:1]\n";
     let stale = split_into_logical(&notation::parse(stale).expect("the notation is right"));
     assert_eq!(verdict(&stale, "strong-session-serializable").name(), "violated");

@@ -60,3 +60,18 @@ impl<T> Slab<T> {
         self.pieces.iter().flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{PIECE, Slab};
+
+    #[test]
+    fn what_was_last_is_last_again_when_a_piece_is_empty() {
+        let mut slab = Slab::default();
+        (0..=PIECE).for_each(|number| assert_eq!(slab.push(number), number));
+        assert_eq!(slab.pop(), Some(PIECE));
+        assert_eq!((slab.last(), slab.len()), (Some(&(PIECE - 1)), PIECE));
+        assert_eq!(slab.pop(), Some(PIECE - 1));
+        assert_eq!(slab.push(7), PIECE - 1);
+    }
+}
