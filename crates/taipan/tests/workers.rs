@@ -191,6 +191,24 @@ fn an_id_that_two_workers_read_is_refused() {
     }
 }
 
+/// One process that reads a large file in parts accepts it with its ids, and refuses one that comes twice.
+#[test]
+fn ids_of_a_large_file_are_read_in_parts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("h.jsonl");
+    let name = |number: usize| format!("\"id\":\"t{number}\",");
+    for (again, status) in [(name(7), 3), (name(2 * COUNT), 0)] {
+        numbered(&path, &name, &again, 2 * COUNT);
+        assert!(std::fs::metadata(&path).expect("a file").len() > 16 << 20, "it is large");
+        let output = run(&["check", "--level", "SI", &path.display().to_string()]);
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+        match status {
+            0 => assert!(text(&output.stdout).contains("accepted"), "{output:?}"),
+            _ => assert!(text(&output.stderr).contains("h.jsonl:199901:"), "{output:?}"),
+        }
+    }
+}
+
 /// Two processes with files of their own, and a folder of shards.
 #[test]
 fn an_id_in_two_files_is_refused() {

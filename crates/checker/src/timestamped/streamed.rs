@@ -2,9 +2,10 @@
 //!
 //! **What.** The replay of [`super::replay`] without the history: of each key the newest version, and older ones only
 //! for the last [`WINDOW`] commits. It says *yes*, or it stops: at the first thing that does not fit, and at
-//! anything it does not know (operations on many keys, appends, unknown outcomes, equal commit timestamps, ids, a
+//! anything it does not know (operations on many keys, appends, unknown outcomes, equal commit timestamps, a
 //! transaction longer than the window, a part out of order). Whoever asks then loads the history whole; only that
-//! check tells what is wrong.
+//! check tells what is wrong. That ids are unique across parts is for whoever reads them to see, as
+//! [`history::formats::read_parts`] does.
 //!
 //! **Invariant.** Every version that a snapshot within the window sees is kept. Values are compared as [`Datum`], since the
 //! ids of one part mean nothing in another.
@@ -137,11 +138,11 @@ impl Streamed {
             self.transactions += 1;
             self.operations += txn.op_ids().len() as u64;
             match (txn.status(), txn.db()) {
-                (Status::Aborted, _) if txn.explicit_id().is_none() => {
+                (Status::Aborted, _) => {
                     let writes = |op| part.point(op).is_some_and(|point| point.kind != PointKind::Read);
                     self.habits.aborted_writes = self.habits.aborted_writes || txn.op_ids().any(writes);
                 }
-                (Status::Committed, Some((start, commit))) if txn.explicit_id().is_none() => {
+                (Status::Committed, Some((start, commit))) => {
                     let session = self.part_sessions[txn.session().index()];
                     self.replay(part, txn, session, start, commit)?;
                 }

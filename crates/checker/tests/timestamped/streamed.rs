@@ -43,6 +43,10 @@ fn transactions(random: &mut Random) -> Vec<Txn> {
 fn add(builder: &mut Builder, (session, start, commit, ops): &Txn) {
     let session = builder.session((*session).into());
     builder.begin(session);
+    // Some have names.
+    if commit % 2 == 0 {
+        builder.set_id((*commit).into()).expect("commits differ");
+    }
     for &(writes, key, value) in ops {
         let key = builder.key(key.into());
         let value = match value {
