@@ -129,8 +129,9 @@ struct Walk<'h> {
     /// The last transaction that read and that wrote a key, plus one.
     read_by: Vec<u32>,
     written_by: Vec<u32>,
-    seen: FxHashSet<(KeyId, ValueId)>,
-    /// The versions left behind, and how often each value was written to a key.
+    /// Elements of lists that were seen.
+    shown: Vec<(KeyId, ValueId)>,
+    /// The versions left behind.
     left: Vec<(KeyId, ValueId)>,
     own: Vec<(KeyId, ValueId)>,
     coverage: Coverage,
@@ -150,7 +151,7 @@ impl<'h> Walk<'h> {
             uses: vec![Use::default(); keys],
             read_by: vec![0; keys],
             written_by: vec![0; keys],
-            seen: FxHashSet::default(),
+            shown: Vec::new(),
             left: Vec::new(),
             own: Vec::new(),
             coverage: Coverage::default(),
@@ -260,10 +261,13 @@ impl<'h> Walk<'h> {
             let noted = self.list_lens.entry(key).or_default();
             // Lists of one key begin alike, or the history is violated.
             let new = elements.get(*noted..).unwrap_or_default();
-            self.seen.extend(new.iter().map(|&element| (key, element)));
+            self.shown.extend(new.iter().map(|&element| (key, element)));
             *noted = elements.len().max(*noted);
+            // It may also have been written as a whole.
+            if !own {
+                self.shown.push((key, value));
+            }
         } else if !own {
-            self.seen.insert((key, value));
             self.read_values.push((key, value));
         }
     }
@@ -271,26 +275,80 @@ impl<'h> Walk<'h> {
     fn finish(mut self) -> Coverage {
         let mut coverage = std::mem::take(&mut self.coverage);
         coverage.writes = self.left.len();
-        coverage.unread = self.left.iter().filter(|version| !self.seen.contains(version)).count();
         coverage.keys = self.uses.iter().filter(|it| it.is_used()).count();
         coverage.unshared = self.uses.iter().filter(|it| it.is_used() && !it.is_shared).count();
-        coverage.ambiguous = self.ambiguous();
+        (coverage.unread, coverage.ambiguous) = self.compare();
         coverage.blind_spots = self.habits.blind_spots(self.uses.iter());
         coverage
     }
 
-    fn ambiguous(&mut self) -> usize {
-        self.left.sort_unstable();
-        let initial = |&(key, value): &(KeyId, ValueId)| self.history.initial_value(key) == value;
-        let mut repeated: FxHashSet<(KeyId, ValueId)> = FxHashSet::default();
-        let pairs = self.left.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-        repeated.extend(pairs);
-        repeated.extend(self.left.iter().copied().filter(initial));
-        if repeated.is_empty() {
-            return 0;
+    /// How many versions nobody saw, and how many reads fit several: what was written to a key and what was seen of it, side by
+    /// side.
+    fn compare(&self) -> (usize, usize) {
+        let keys = self.history.keys();
+        let of_all = |pairs| ByKey::new(pairs, keys.len());
+        let (left, read, shown) = (of_all(&self.left), of_all(&self.read_values), of_all(&self.shown));
+        let (mut unread, mut ambiguous) = (0, 0);
+        for key in keys.ids() {
+            let (mut left, read, shown) = (left.of(key), read.of(key), shown.of(key));
+            let initial = self.history.initial_value(key);
+            while let Some(&value) = left.first() {
+                let count = leading(left, value);
+                left = &left[count..];
+                let reads = leading(from(read, value), value);
+                if reads + leading(from(shown, value), value) == 0 {
+                    unread += count;
+                }
+                if count > 1 || value == initial {
+                    ambiguous += reads;
+                }
+            }
         }
-        self.read_values.iter().filter(|&read| repeated.contains(read)).count()
+        (unread, ambiguous)
     }
+}
+
+/// Values in the order of keys, those of a key ascending.
+struct ByKey {
+    values: Vec<ValueId>,
+    /// Where those of each key end.
+    ends: Vec<usize>,
+}
+
+impl ByKey {
+    fn new(pairs: &[(KeyId, ValueId)], keys: usize) -> Self {
+        let mut ends = vec![0; keys + 1];
+        pairs.iter().for_each(|(key, _)| ends[key.index() + 1] += 1);
+        (0..keys).for_each(|key| ends[key + 1] += ends[key]);
+        // While they are filled in, the end of the key before moves to that of the key.
+        let mut values = vec![ValueId::UNKNOWN; pairs.len()];
+        for &(key, value) in pairs {
+            values[ends[key.index()]] = value;
+            ends[key.index()] += 1;
+        }
+        ends.pop();
+        let mut start = 0;
+        for &end in &ends {
+            values[start..end].sort_unstable();
+            start = end;
+        }
+        Self { values, ends }
+    }
+
+    fn of(&self, key: KeyId) -> &[ValueId] {
+        let start = key.index().checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.values[start..self.ends[key.index()]]
+    }
+}
+
+/// How many values of an ascending list are the given one, which none of them is less than.
+fn leading(values: &[ValueId], value: ValueId) -> usize {
+    values.iter().take_while(|&&other| other == value).count()
+}
+
+/// The values of an ascending list from the given one.
+fn from(values: &[ValueId], value: ValueId) -> &[ValueId] {
+    &values[values.partition_point(|&other| other < value)..]
 }
 
 fn is_read(operation: &Operation<'_>) -> bool {
@@ -318,6 +376,8 @@ mod tests {
         assert_eq!(of("a: w(x,1)\nb: w(x,1)\nc: r(x,1)\n").ambiguous, 1);
         let lists = of("a: a(x,1) | a(x,2)\nb: a(x,3)\nc: r(x,[1 2]) | r(x,[1])\n");
         assert_eq!((lists.writes, lists.unread), (3, 1));
+        let whole = of("a: w(x,[1 2]) | w(y,[1 2])\nb: r(x,[1 2])\n");
+        assert_eq!((whole.writes, whole.unread), (2, 1), "y");
     }
 
     /// What a transaction reads of itself shows nothing of the database; what it reads of the one before it does.
