@@ -76,6 +76,7 @@ fn main() -> ExitCode {
         ["check-one", file, level, limit, strategy] => {
             checks::check_one(file.as_ref(), level, limit, strategy)
         }
+        ["scale-one", ref rest @ ..] => scale::measure_one(rest),
         ["measure-one", ref rest @ ..] => suite::measure_one(rest),
         [name, ref rest @ ..] if name == "all" || suite::names().contains(&name) => suite::run(name, rest),
         _ => Err(USAGE.into()),

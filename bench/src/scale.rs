@@ -1,7 +1,7 @@
 //! Several workers: what the dataflow costs beside the plain check, what a second worker gains, and how many bytes would
 //! move between machines.
 
-use crate::timestamps::{peak_megabytes, reset_peak, write_history};
+use crate::timestamps::{peak_megabytes, write_history};
 use checker::spread::{self, Digested, Plan};
 use checker::timestamped::Streamed;
 use checker::timestamped::shards::digest;
@@ -12,6 +12,7 @@ use history::formats::{Format, ReadOptions, SplitBy, read_parts, read_path, spli
 use std::error::Error;
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const LEVEL: Level = Level::SNAPSHOT_ISOLATION;
@@ -95,15 +96,7 @@ fn checks(transactions: usize, measured: &Measured) -> Result<(), Box<dyn Error>
         }
         let mut plain = 0.0;
         for (processes, workers) in [(1, 0), (1, 1), (1, 2), (2, 1)] {
-            reset_peak();
-            let (started, cpu) = (Instant::now(), ProcessTime::now());
-            let busiest = match workers {
-                0 if measured.by == By::Results => whole(&path, measured.level).map(|()| None)?,
-                0 => in_parts(&path).map(|()| None)?,
-                _ => Some(on_workers(&path, processes, workers, measured)?),
-            };
-            let (wall, cpu) = (started.elapsed().as_secs_f64(), cpu.elapsed().as_secs_f64());
-            let busiest = busiest.unwrap_or(cpu);
+            let Cost { wall, cpu, busiest, peak } = in_a_process(&path, processes, workers, measured)?;
             if workers == 0 {
                 plain = cpu;
             }
@@ -114,13 +107,57 @@ fn checks(transactions: usize, measured: &Measured) -> Result<(), Box<dyn Error>
                 (processes, _) => format!("{processes} processes"),
             };
             println!(
-                "{name:<12} {by:<16} {wall:>8.2} {cpu:>8.2} {busiest:>22.2} {:>14.2} {:>10}",
+                "{name:<12} {by:<16} {wall:>8.2} {cpu:>8.2} {busiest:>22.2} {:>14.2} {peak:>10.0}",
                 plain / busiest,
-                peak_megabytes()
             );
         }
         if is_by_session { std::fs::remove_dir_all(&path)? } else { std::fs::remove_file(&path)? }
     }
+    Ok(())
+}
+
+/// What a check took: seconds, and megabytes.
+struct Cost {
+    wall: f64,
+    cpu: f64,
+    busiest: f64,
+    peak: f64,
+}
+
+/// Measures a check in a process of its own: what an earlier one has left in memory would count as its peak.
+fn in_a_process(
+    path: &Path,
+    processes: usize,
+    workers: usize,
+    measured: &Measured,
+) -> Result<Cost, Box<dyn Error>> {
+    let output = Command::new(std::env::current_exe()?)
+        .arg("scale-one")
+        .arg(path)
+        .args([processes.to_string(), workers.to_string(), measured.said.to_owned()])
+        .output()?;
+    let told = String::from_utf8(output.stdout)?;
+    let numbers: Vec<f64> = told.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    match numbers[..] {
+        [wall, cpu, busiest, peak] if output.status.success() => Ok(Cost { wall, cpu, busiest, peak }),
+        _ => Err(String::from_utf8_lossy(&output.stderr).into()),
+    }
+}
+
+/// The process that is measured.
+pub(crate) fn measure_one(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
+    let [path, processes, workers, said] = arguments else { return Err(crate::USAGE.into()) };
+    let (path, processes, workers) = (Path::new(path), processes.parse()?, workers.parse()?);
+    let mut all = std::iter::once(&TIMESTAMPS).chain(&RESULTS);
+    let measured = all.find(|it| it.said == *said).ok_or(crate::USAGE)?;
+    let (started, cpu) = (Instant::now(), ProcessTime::now());
+    let busiest = match workers {
+        0 if measured.by == By::Results => whole(path, measured.level).map(|()| None)?,
+        0 => in_parts(path).map(|()| None)?,
+        _ => Some(on_workers(path, processes, workers, measured)?),
+    };
+    let (wall, cpu) = (started.elapsed().as_secs_f64(), cpu.elapsed().as_secs_f64());
+    println!("{wall} {cpu} {} {}", busiest.unwrap_or(cpu), peak_megabytes());
     Ok(())
 }
 

@@ -290,13 +290,14 @@ pub(super) fn online(run: &mut Run) -> Result<()> {
 /// Benchmarks that print tables of their own, each in a process.
 pub(super) fn printed(run: &mut Run) -> Result<()> {
     let sized = |size: usize| run.size(size).to_string();
-    let commands: [(&str, Vec<String>); 7] = [
+    let commands: [(&str, Vec<String>); 8] = [
         ("The native formats", vec!["formats".into(), sized(50_000)]),
         ("The formats of others", vec!["peers".into(), sized(50_000)]),
         ("Memory", vec!["memory".into(), sized(50_000)]),
         ("Generators", vec!["generate".into(), sized(30_000)]),
         ("Levels beside their targets, and all at once", vec!["levels".into(), sized(30_000)]),
         ("Several workers", vec!["scale".into(), sized(200_000), "checks".into()]),
+        ("Several workers, by results", vec!["scale".into(), sized(200_000), "causal".into()]),
         ("By timestamps, from files", vec!["timestamps".into(), sized(300_000), "offline".into()]),
     ];
     for (title, arguments) in commands {
