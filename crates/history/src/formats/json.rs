@@ -303,6 +303,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes a number the long way: sign, leading zero, fraction, exponent, size.
+    #[cold]
     fn any_number(&mut self) -> Result<Number, Fault> {
         let start = self.at;
         self.at += usize::from(self.byte() == Some(b'-'));
