@@ -151,6 +151,24 @@ fn predicates_of_two_parts() {
     }
 }
 
+/// Numbers in two columns: what one part says of its column says nothing of the other.
+#[test]
+fn predicates_on_two_columns() {
+    for predicate in ["a>=1 & b<=2", "b<=2 & a>=1", "a>=3 & b>=1 & a<=5"] {
+        for rows in ["", "x:{a:5 b:1}", "x:{a:5 b:4}", "x:{a:4 b:2}", "x:{a:0 b:1}"] {
+            let writes = "0: w(x,{a:5 b:1}) | w(x,{a:5 b:4})\n1: w(x,{a:4 b:2}) w(y,1) | w(x,{a:0 b:1})\n";
+            let among = format!("{writes}2: r(y,1) q({predicate})=[{rows}]\n3: q({predicate})=[]\n");
+            let alone = format!("init: x={{a:5 b:1}}\n2: q({predicate})=[{rows}]\n3: w(y,1)\n");
+            for text in [among, alone] {
+                let history = notation::parse(&text).expect("it is a history");
+                for level in strong_levels() {
+                    assert_eq!(fault(&history, level, &Options::default()), None, "{text} at {level}");
+                }
+            }
+        }
+    }
+}
+
 /// When the memory is used up there is no verdict, and that is said.
 #[test]
 fn what_is_used_up_is_said() {

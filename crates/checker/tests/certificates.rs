@@ -426,9 +426,12 @@ fn a_core_must_have_no_explanation() {
 #[test]
 fn whom_nobody_can_have_seen_is_not_missed_in_a_core() {
     let cases = [
-        ("w(x,5) r(x,6)?", true), // contradicts itself
-        ("r(y,9) w(x,5)?", true), // nobody wrote 9
-        ("r(y,1) w(x,5)?\ns3: w(y,1)!", false),
+        ("w(x,5) r(x,6)?", true),                    // contradicts itself
+        ("r(y,9) w(x,5)?", true),                    // nobody wrote 9
+        ("r(y,1) w(x,5)?\ns3: w(y,1)!", true),       // 1 was aborted
+        ("r(y,1) w(x,5)?\ns3: w(y,1) w(y,2)", true), // or overwritten before anybody saw it
+        ("r(y,1) w(x,5)?\ns3: w(y,2) w(y,1)", false),
+        ("w(y,1) r(y,1) w(y,2) w(x,5)?", false),       // its own
         ("r(y,1) w(x,5)?\ns3: r(z,9) w(y,1)?", false), // nobody left 1, but that takes all three to see
         ("r(y,_) w(x,5)?", false),
         ("w(x,5)?", false),

@@ -17,8 +17,8 @@
 //!
 //! *Rules*, for what a kept transaction saw in a key:
 //! 1. If the transaction contradicts itself whatever it started from, it is in no explanation of the whole
-//!    ([`contradicts_itself`]); it stays as it is. One of unknown outcome that does so, or read what was never there, and is not kept
-//!    left nothing.
+//!    ([`contradicts_itself`]); it stays as it is. One of unknown outcome that does so, or read what nobody can have left, and is not
+//!    kept left nothing.
 //! 2. A value that is no list, or any value of a key that is only overwritten: it stays unless a transaction that is
 //!    not kept can have left it. What a transaction overwrites itself nobody else sees, so only last writes count.
 //! 3. A list on a key that is only appended to: elements of transactions that are not kept are struck out; an element
@@ -123,7 +123,7 @@ impl Others {
         for transaction in history.transactions().filter(|txn| txn.status() != Status::Aborted) {
             let is_kept = keep.binary_search(&transaction.id()).is_ok();
             if !is_kept && transaction.status() == Status::Unknown {
-                let ever = ever.get_or_insert_with(|| ever_written(history));
+                let ever = ever.get_or_insert_with(|| ever_left(history));
                 if contradicts_itself(history, transaction, ryow, passed)
                     || is_baseless(history, transaction, passed, ever)
                 {
@@ -207,17 +207,26 @@ impl Others {
     }
 }
 
-/// Everything that was written, whoever did it; [`ValueId::UNKNOWN`] at keys where more may have been.
-fn ever_written(history: &History) -> FxHashSet<(KeyId, ValueId)> {
+/// Everything that a transaction can have left to others; [`ValueId::UNKNOWN`] at keys where more may have been.
+fn ever_left(history: &History) -> FxHashSet<(KeyId, ValueId)> {
     let mut ever = FxHashSet::default();
     let mut anywhere = false;
-    for (_, operation) in history.transactions().flat_map(|it| it.ops()) {
-        match (operation, written(history, operation)) {
-            (Operation::Append { key, .. }, _) => drop(ever.insert((key, ValueId::UNKNOWN))),
-            (_, Written::Nothing) => {}
-            (_, Written::Key(key, value)) => drop(ever.insert((key, value))),
-            (_, Written::Keys(keys, value)) => ever.extend(keys.iter().map(|&key| (key, value))),
-            (_, Written::Somewhere(_)) => anywhere = true,
+    let mut later: FxHashSet<KeyId> = FxHashSet::default();
+    for transaction in history.transactions().filter(|txn| txn.status() != Status::Aborted) {
+        later.clear();
+        for operation in transaction.op_ids().rev().map(|op| history.operation(op)) {
+            let mut leave = |key: KeyId, value: ValueId| {
+                if later.insert(key) {
+                    ever.insert((key, value));
+                }
+            };
+            match (operation, written(history, operation)) {
+                (Operation::Append { key, .. }, _) => drop(ever.insert((key, ValueId::UNKNOWN))),
+                (_, Written::Nothing) => {}
+                (_, Written::Key(key, value)) => leave(key, value),
+                (_, Written::Keys(keys, value)) => keys.iter().for_each(|&key| leave(key, value)),
+                (_, Written::Somewhere(_)) => anywhere = true,
+            }
         }
     }
     if anywhere {
@@ -226,20 +235,28 @@ fn ever_written(history: &History) -> FxHashSet<(KeyId, ValueId)> {
     ever
 }
 
-/// Whether a transaction read what was never there: then it took no effect.
+/// Whether a transaction read what nobody can have left to it: then it took no effect.
 fn is_baseless(
     history: &History,
     transaction: Transaction<'_>,
     passed: &Passed<'_>,
     ever: &FxHashSet<(KeyId, ValueId)>,
 ) -> bool {
+    let wrote_itself = |key: KeyId, value: ValueId| {
+        transaction.ops().any(|(_, operation)| match written(history, operation) {
+            Written::Key(at, it) => at == key && it == value,
+            Written::Keys(keys, it) => keys.contains(&key) && it == value,
+            Written::Nothing | Written::Somewhere(_) => false,
+        })
+    };
     let mut is_baseless = false;
     for (_, operation) in transaction.ops() {
         passed.results(operation, |key, value| {
             let value = normal(history, value);
             is_baseless |= value != normal(history, history.initial_value(key))
                 && !ever.contains(&(key, value))
-                && !ever.contains(&(key, ValueId::UNKNOWN));
+                && !ever.contains(&(key, ValueId::UNKNOWN))
+                && !wrote_itself(key, value);
         });
     }
     is_baseless
