@@ -26,7 +26,10 @@ pub(crate) fn shape(random: &mut Random) -> (Shape, Options) {
         Shape { mix: updates, unknown: 15, keys_max: 3, ops_max: 3, ..Shape::predicates() },
         Shape { clocks: 100, ..Shape::registers() },
         Shape { mix: asks, transactions: (1, 3), keys_max: 2, spoiled: 80, ..Shape::predicates() },
+        Shape { mix: asks, transactions: (1, 3), keys_max: 2, hidden: 30, ..Shape::predicates() },
         Shape { mix: scans, keys_max: 2, spoiled: 50, ..Shape::lists() },
+        Shape { mix: scans, keys_max: 2, mixed_up: 80, ops_max: 5, ..Shape::lists() },
+        Shape { mix: scans, keys_max: 2, mixed_up: 80, unique_values: 100, unknown: 40, ..Shape::lists() },
     ];
     let shape = random.pick(&shapes).clone();
     let (least, most) = shape.transactions;

@@ -38,6 +38,8 @@ pub(crate) enum ListKind {
 pub(crate) struct Contents<'h> {
     history: &'h History,
     kinds: Vec<ListKind>,
+    /// Whether some key's lists are open for another reason than that nobody certain read the longest.
+    has_rebuilt_lists: bool,
     /// What appending an element makes of a key's content.
     longer: FxHashMap<(KeyId, ValueId, ValueId), ValueId>,
     /// What an open list key may hold, beside nothing and what it started with.
@@ -50,9 +52,11 @@ pub(crate) struct Contents<'h> {
 impl<'h> Contents<'h> {
     pub(crate) fn of(history: &'h History, ryow: Ryow) -> Self {
         let hidden = history.values().len() as u32;
+        let (kinds, has_rebuilt_lists) = kinds(history, ryow);
         let mut contents = Self {
             history,
-            kinds: kinds(history, ryow),
+            kinds,
+            has_rebuilt_lists,
             longer: FxHashMap::default(),
             of_key: FxHashMap::default(),
             hidden,
@@ -70,6 +74,11 @@ impl<'h> Contents<'h> {
     /// Whether some key's lists are an open question.
     pub(crate) fn has_open_lists(&self) -> bool {
         !self.of_key.is_empty()
+    }
+
+    /// Whether some key is appended to that is also overwritten, starts with a single value, or gets an element twice.
+    pub(crate) fn has_rebuilt_lists(&self) -> bool {
+        self.has_rebuilt_lists
     }
 
     /// What an open list key may hold, beside nothing and what it started with.
@@ -231,8 +240,9 @@ fn may_hold_of_lists(history: &History, predicate: &Predicate) -> bool {
 }
 
 /// How the lists of each key are looked at: those show their order that are only appended to, every element once, and
-/// of which a transaction that certainly took effect read the longest.
-fn kinds(history: &History, ryow: Ryow) -> Vec<ListKind> {
+/// of which a transaction that certainly took effect read the longest. Whether some are open for another reason than this
+/// last one, too.
+fn kinds(history: &History, ryow: Ryow) -> (Vec<ListKind>, bool) {
     let mut kinds = vec![ListKind::None; history.keys().len()];
     let mut seen: FxHashSet<(KeyId, ValueId)> = FxHashSet::default();
     for operation in effective(history) {
@@ -252,7 +262,8 @@ fn kinds(history: &History, ryow: Ryow) -> Vec<ListKind> {
         }
     }
     if seen.is_empty() {
-        return kinds;
+        let is_rebuilt = kinds.contains(&ListKind::Open);
+        return (kinds, is_rebuilt);
     }
     let open = |kind: &mut ListKind| {
         if *kind == ListKind::Plain {
@@ -275,10 +286,11 @@ fn kinds(history: &History, ryow: Ryow) -> Vec<ListKind> {
             _ => {}
         }
     }
+    let is_rebuilt = kinds.contains(&ListKind::Open);
     for key in longest_is_doubtful(history, ryow) {
         open(&mut kinds[key.index()]);
     }
-    kinds
+    (kinds, is_rebuilt)
 }
 
 /// The keys of which a transaction of unknown outcome may have read a longer list than any other.

@@ -11,12 +11,11 @@ use crate::constrain::Known;
 use crate::contents::Contents;
 use crate::explain::{self, Argument};
 use crate::levels::{Level, Rule};
-use crate::lists;
 use crate::modules;
 use crate::naming;
 use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe, observe_unsettled};
 use crate::pipeline::{Decision, decide, explain as explain_problem};
-use crate::restrict::{Part, restrict, restrict_for};
+use crate::restrict::{Part, restrict, restrict_for, restrict_to_reads};
 use crate::rows;
 use crate::settle::settle;
 use crate::shown::Shown;
@@ -129,7 +128,7 @@ const ARGUED_MAX: usize = 128;
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
     let is_whole = rows::has_many(history)
         || !level.modules().is_empty()
-        || Contents::of(history, options.ryow).has_open_lists();
+        || Contents::of(history, options.ryow).has_rebuilt_lists();
     if is_whole && (options.mixed || level.rule != Rule::ReadUncommitted) {
         return evidence_about_many(history, level, options, &start);
     }
@@ -207,8 +206,7 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
             let argument = explain::of_contradiction(history, &contradiction);
             let edges = argument.edges.iter();
             let shown: Vec<TxnId> = edges.flat_map(|edge| edge.from.into_iter().chain([edge.to])).collect();
-            let mut txns = if shown.is_empty() { start.to_vec() } else { shown };
-            txns.extend(lists::concerned(history, &contradiction));
+            let txns = if shown.is_empty() { start.to_vec() } else { shown };
             (txns, Some(argument))
         }
         Err(Refusal::Unsupported(_)) => (start.to_vec(), None),
@@ -218,10 +216,40 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
         true => unargued(level, transactions.len()),
         false => naming::name(history, &edges),
     };
+    if is_order && falls_apart(history, level, options) {
+        transactions = standing(history, level, options, transactions);
+    }
     transactions.extend(edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
     transactions.sort_unstable();
     transactions.dedup();
     Evidence { anomaly, transactions, edges, support }
+}
+
+/// Whether all that was seen is what reads of single keys would have seen, and a part says it of some transactions alone: no
+/// module, no predicate, and no list that more than its appends speak of.
+fn falls_apart(history: &History, level: Level, options: &Options) -> bool {
+    let by_predicate = |operation: &Operation<'_>| {
+        matches!(
+            operation,
+            Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
+        )
+    };
+    let mut operations = history.transactions().flat_map(|it| it.ops());
+    level.modules().is_empty()
+        && !operations.any(|(_, operation)| by_predicate(&operation))
+        && !Contents::of(history, options.ryow).has_rebuilt_lists()
+}
+
+/// A core that stands by itself, with everything that it rests on: what made a contradiction of it was learnt from the
+/// whole. Who appended the other elements of a list, or saw that somebody of unknown outcome took effect, may be missing;
+/// then it grows until it has no explanation without the others, and is shrunk again.
+fn standing(history: &History, level: Level, options: &Options, core: Vec<TxnId>) -> Vec<TxnId> {
+    let cut = |history: &History, keep: &[TxnId]| restrict_to_reads(history, keep, options.ryow);
+    if impossible(&cut(history, &core).history, level, options) {
+        return core;
+    }
+    let part = shrink_by(history, level, options, &core, cut);
+    if impossible(&part.history, level, options) { part.txns } else { core }
 }
 
 /// What is called that has no argument: what the level forbids, or, where that is about many transactions, all that is
@@ -372,23 +400,32 @@ impl Back<'_> {
 const SEARCHED_WHOLE_MAX: usize = 4096;
 
 /// A set of transactions together with those that can have caused what they saw: whoever wrote a value or an element
-/// that one of them returned, and for lists the longest one read, which shows the order of all others. `None` if
-/// there is nobody to add.
+/// that one of them returned, and for lists the longest one read, which shows the order of all others; and for each of
+/// unknown outcome somebody who saw something of it. `None` if there is nobody to add.
 fn grown(history: &History, txns: &[TxnId]) -> Option<Vec<TxnId>> {
     let mut returned: FxHashSet<(KeyId, ValueId)> = FxHashSet::default();
     let mut listed: FxHashMap<KeyId, (usize, Option<TxnId>)> = FxHashMap::default();
-    for (_, operation) in txns.iter().flat_map(|&txn| history.transaction(txn).ops()) {
-        match operation {
-            Operation::Read { key, value, .. } if value.is_known() => {
+    let mut doubted: FxHashMap<(KeyId, ValueId), TxnId> = FxHashMap::default();
+    for &txn in txns {
+        let is_unknown = history.transaction(txn).status() == Status::Unknown;
+        for (_, operation) in history.transaction(txn).ops() {
+            for (key, value) in rows::returned(&operation) {
                 returned.insert((key, value));
                 returned.extend(history.values_of(value).iter().map(|&element| (key, element)));
                 listed.entry(key).or_default();
             }
-            Operation::Append { key, .. } => drop(listed.entry(key).or_default()),
-            _ => {}
+            if let Operation::Append { key, .. } = operation {
+                listed.entry(key).or_default();
+            }
+            if let Operation::Append { key, value } | Operation::Write { key, value } = operation
+                && is_unknown
+            {
+                doubted.insert((key, value), txn);
+            }
         }
     }
     let mut larger = txns.to_vec();
+    let mut tellers: FxHashMap<TxnId, (bool, TxnId)> = FxHashMap::default();
     for transaction in history.transactions().filter(|it| it.status() != Status::Aborted) {
         let mut is_writer = false;
         for (_, operation) in transaction.ops() {
@@ -397,15 +434,25 @@ fn grown(history: &History, txns: &[TxnId]) -> Option<Vec<TxnId>> {
                     is_writer |= returned.contains(&(key, value));
                 }
                 Operation::Delete { key } => is_writer |= returned.contains(&(key, ValueId::ABSENT)),
-                Operation::Read { key, value, .. } if value.is_known() => {
-                    let len = history.values_of(value).len();
-                    if let Some(longest) = listed.get_mut(&key)
-                        && len > longest.0
-                    {
-                        *longest = (len, Some(transaction.id()));
-                    }
-                }
                 _ => {}
+            }
+            for (key, value) in rows::returned(&operation) {
+                let elements = history.values_of(value);
+                if let Some(longest) = listed.get_mut(&key)
+                    && elements.len() > longest.0
+                {
+                    *longest = (elements.len(), Some(transaction.id()));
+                }
+                if doubted.is_empty() {
+                    continue;
+                }
+                for seen in elements.iter().copied().chain([value]) {
+                    let Some(&of) = doubted.get(&(key, seen)).filter(|&&of| of != transaction.id()) else {
+                        continue;
+                    };
+                    let teller = (transaction.status() == Status::Unknown, transaction.id());
+                    tellers.entry(of).and_modify(|best| *best = (*best).min(teller)).or_insert(teller);
+                }
             }
         }
         if is_writer {
@@ -413,6 +460,7 @@ fn grown(history: &History, txns: &[TxnId]) -> Option<Vec<TxnId>> {
         }
     }
     larger.extend(listed.into_values().filter_map(|(_, reader)| reader));
+    larger.extend(tellers.into_values().map(|(_, teller)| teller));
     larger.sort_unstable();
     larger.dedup();
     if larger.len() > txns.len() {
@@ -428,15 +476,25 @@ fn impossible(history: &History, level: Level, options: &Options) -> bool {
 }
 
 fn shrink(whole: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Part {
+    shrink_by(whole, level, options, &start, |history, keep| restrict_for(history, keep, level))
+}
+
+fn shrink_by(
+    whole: &History,
+    level: Level,
+    options: &Options,
+    start: &[TxnId],
+    cut: impl Fn(&History, &[TxnId]) -> Part,
+) -> Part {
     // The first part is cut from the whole; all further ones are cut from it.
-    let mut part = restrict_for(whole, &start, level);
+    let mut part = cut(whole, start);
     while !impossible(&part.history, level, options) {
         // The part says less than the proof needed: whoever else its results speak of is missing.
         let Some(larger) = grown(whole, &part.txns) else { return part };
         if options.budget.exhausted().is_some() {
             return part;
         }
-        part = restrict_for(whole, &larger, level);
+        part = cut(whole, &larger);
     }
     let mut piece = part.txns.len().div_ceil(2);
     loop {
@@ -446,7 +504,7 @@ fn shrink(whole: &History, level: Level, options: &Options, start: Vec<TxnId>) -
             let keep: Vec<TxnId> = (part.history.transactions().map(|it| it.id()))
                 .filter(|txn| !(from..from + piece).contains(&txn.index()))
                 .collect();
-            let smaller = restrict_for(&part.history, &keep, level);
+            let smaller = cut(&part.history, &keep);
             if !keep.is_empty() && impossible(&smaller.history, level, options) {
                 part.txns = smaller.txns.iter().map(|&txn| part.txns[txn.index()]).collect();
                 part.history = smaller.history;

@@ -189,7 +189,10 @@ impl<'h, 'p> Play<'h, 'p> {
                 self.ask_one(txn, (predicate, &keys, wrote), &earlier);
                 earlier.append(&mut keys);
             }
-            earlier.extend(operation.key());
+            // A read whose result is not known said nothing of its key.
+            if !matches!(operation, Operation::Read { value, .. } if !value.is_known()) {
+                earlier.extend(operation.key());
+            }
         }
     }
 

@@ -13,9 +13,8 @@
 //! *Cost*: the elements read. *Source*: Elle (Kingsbury and Alvaro, VLDB 2020, §4.2.1), where the prefix
 //! order of lists makes histories recoverable.
 
-use crate::observe::{Contradiction, INITIAL, NONE, Problem, Refusal, Standing, Txn, normal};
-use crate::rows;
-use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId, ValueRef};
+use crate::observe::{Contradiction, INITIAL, NONE, Problem, Refusal, Standing, Txn};
+use history::{History, KeyId, OpId, ValueId, ValueRef};
 use std::collections::HashMap;
 
 /// One appended element.
@@ -127,89 +126,11 @@ fn promote(
         for seen in appenders.chain(writers).collect::<Vec<_>>() {
             if problem.standing[seen as usize] == Standing::Maybe {
                 problem.standing[seen as usize] = Standing::In;
+                problem.forced.push((seen, txn));
                 work.push(seen);
             }
         }
     }
-}
-
-/// Whose elements a contradiction about lists is about: with all others struck out it is still one.
-pub(crate) fn concerned(history: &History, contradiction: &Contradiction) -> Vec<TxnId> {
-    let mut appended: HashMap<(KeyId, ValueId), TxnId, rustc_hash::FxBuildHasher> = HashMap::default();
-    for transaction in history.transactions().filter(|it| it.status() != Status::Aborted) {
-        for (_, operation) in transaction.ops() {
-            if let Operation::Append { key, value } = operation {
-                appended.insert((key, value), transaction.id());
-            }
-        }
-    }
-    let whose = |key: KeyId, element: Option<&ValueId>| appended.get(&(key, *element?)).copied();
-    match *contradiction {
-        // Where two lists part.
-        Contradiction::IncompatibleLists { first, second, key } => {
-            let lists = [first, second].map(|read| shown(history, read, key));
-            let part = lists[0].iter().zip(lists[1]).take_while(|(one, other)| one == other).count();
-            lists.iter().filter_map(|list| whose(key, list.get(part))).collect()
-        }
-        Contradiction::BrokenList { op } => {
-            let keys = keys_shown(history, op).into_iter();
-            keys.flat_map(|key| {
-                let list = shown(history, op, key);
-                let initial =
-                    elements(history, normal(history, history.initial_value(key))).unwrap_or_default();
-                let start = initial.iter().zip(list).take_while(|(one, other)| one == other).count();
-                breaks(history, key, &list[start..], &whose)
-            })
-            .collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// The first transaction whose elements do not stand together in a list, and whoever is in between.
-fn breaks(
-    history: &History,
-    key: KeyId,
-    mut list: &[ValueId],
-    whose: &impl Fn(KeyId, Option<&ValueId>) -> Option<TxnId>,
-) -> Vec<TxnId> {
-    let mut before: Vec<TxnId> = Vec::new();
-    while let Some(owner) = whose(key, list.first()) {
-        let mine: Vec<ValueId> = (history.transaction(owner).ops())
-            .filter_map(|(_, operation)| match operation {
-                Operation::Append { key: at, value } if at == key => Some(value),
-                _ => None,
-            })
-            .collect();
-        let together = mine.iter().zip(list).take_while(|(one, other)| one == other).count();
-        if together < mine.len() || before.contains(&owner) {
-            let between = whose(key, list.get(together));
-            return between.into_iter().chain([owner]).collect();
-        }
-        before.push(owner);
-        list = &list[together..];
-    }
-    Vec::new()
-}
-
-/// The keys of which an operation showed something.
-fn keys_shown(history: &History, op: OpId) -> Vec<KeyId> {
-    match history.operation(op) {
-        Operation::Read { key, .. } => vec![key],
-        Operation::Scan { rows: Some(rows), .. }
-        | Operation::Iterate { rows: Some(rows), .. }
-        | Operation::Query { rows: Some(rows), .. } => rows.iter().map(|row| row.key).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// The list that an operation showed at a key.
-fn shown(history: &History, op: OpId, key: KeyId) -> &[ValueId] {
-    let value = match history.operation(op) {
-        Operation::Read { value, .. } => value,
-        operation => rows::row_of(&operation, key),
-    };
-    elements(history, value).unwrap_or_default()
 }
 
 /// The lists of one key.

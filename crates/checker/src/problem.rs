@@ -104,7 +104,8 @@ pub(crate) struct Problem {
     pub(crate) counts: Vec<Count>,
     /// Whether what predicates say of keys that were not touched is left out ([`crate::demand`]).
     pub(crate) is_on_demand: bool,
-    /// Transactions of which an alternative is true because of what another one read.
+    /// Transactions of which an alternative is true, or which took effect at all, because of what another one read; in the
+    /// order in which that was concluded.
     pub(crate) forced: Vec<(Txn, Txn)>,
     /// What modules add: the first commits before the second begins; and which module says so.
     pub(crate) added: Vec<(Txn, Txn, u32)>,

@@ -8,13 +8,17 @@
 //! *Rules*: a read keeps its result if every transaction that can have written it is kept (or the
 //! initial state, or nobody); else its result becomes unknown. A list keeps the elements whose appenders
 //! are kept: leaving transactions out of an order leaves their elements out of its lists. Results of
-//! operations on many keys become unknown. Aborted transactions stay only where they are asked for.
+//! operations on many keys become unknown, or, where all that counts is what came before, those of ranges become
+//! reads of the keys that they passed ([`restrict_to_reads`]). Aborted transactions stay only where they are asked for.
 //!
 //! *Why that is sound*: take an order that explains the whole and strike out the transactions not kept.
 //! A read whose source is kept still finds it, because what came between came between before.
 
+use crate::contents::Contents;
 use crate::levels::Level;
-use history::{Builder, History, Id, KeyId, Lock, Operation, Row, Status, TxnId, ValueId, ValueRef};
+use crate::rows::Universe;
+use crate::verdict::Ryow;
+use history::{Builder, History, Id, KeyId, Lock, Operation, Range, Row, Status, TxnId, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A part, and where its transactions come from.
@@ -28,21 +32,40 @@ pub(crate) struct Part {
 
 /// The part of a history made of some transactions.
 pub(crate) fn restrict(history: &History, keep: &[TxnId]) -> Part {
-    restrict_with(history, keep, false)
+    restrict_with(history, keep, false, None)
+}
+
+/// As [`restrict`], with scans and iterators as reads of the keys that they passed. For serializability and snapshot
+/// isolation, at which a transaction sees one state: operations do not stay in their places.
+pub(crate) fn restrict_to_reads(history: &History, keep: &[TxnId], ryow: Ryow) -> Part {
+    let universe = Universe::of(history, &Contents::of(history, ryow), false);
+    restrict_with(history, keep, false, universe)
 }
 
 /// As [`restrict`], for levels at which it matters whom a read saw, not only what came before: there a list whose last
 /// appender is not kept shows nothing.
 pub(crate) fn restrict_for(history: &History, keep: &[TxnId], level: Level) -> Part {
-    restrict_with(history, keep, level.is_axiomatic())
+    restrict_with(history, keep, level.is_axiomatic(), None)
 }
 
-fn restrict_with(history: &History, keep: &[TxnId], keeps_sources: bool) -> Part {
+fn restrict_with(history: &History, keep: &[TxnId], keeps_sources: bool, universe: Option<Universe>) -> Part {
     let mut keep = keep.to_vec();
     keep.sort_unstable();
     keep.dedup();
-    let writers = Writers::of(history, &keep);
-    Copier { history, keep, keeps_sources, writers, builder: Builder::new() }.run()
+    let writers = Writers::of(history, &keep, universe.as_ref());
+    Copier { history, keep, keeps_sources, universe, writers, builder: Builder::new() }.run()
+}
+
+/// What a scan or an iterator says of every key that it passed; `None` of any other operation, and of rows that no store
+/// returns.
+fn passed(universe: &Universe, operation: &Operation<'_>) -> Option<Vec<(KeyId, ValueId)>> {
+    match *operation {
+        Operation::Scan { range, rows: Some(rows) } => universe.visited(range, false, true, rows),
+        Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
+            universe.visited(range, reverse, exhausted, rows)
+        }
+        _ => None,
+    }
 }
 
 /// Who can have written what, for the keys that matter.
@@ -59,11 +82,15 @@ struct Writers {
 }
 
 impl Writers {
-    fn of(history: &History, keep: &[TxnId]) -> Self {
+    fn of(history: &History, keep: &[TxnId], universe: Option<&Universe>) -> Self {
         let mut matters = vec![false; history.keys().len()];
         for &txn in keep {
             for (_, operation) in history.transaction(txn).ops() {
                 if let Operation::Read { key, .. } = operation {
+                    matters[key.index()] = true;
+                }
+                let passed = universe.and_then(|universe| passed(universe, &operation));
+                for (key, _) in passed.into_iter().flatten() {
                     matters[key.index()] = true;
                 }
             }
@@ -106,6 +133,8 @@ struct Copier<'h> {
     history: &'h History,
     keep: Vec<TxnId>,
     keeps_sources: bool,
+    /// Where ranges become reads.
+    universe: Option<Universe>,
     writers: Writers,
     builder: Builder,
 }
@@ -150,6 +179,11 @@ impl Copier<'_> {
 
     fn operation(&mut self, txn: TxnId, operation: Operation<'_>) {
         match operation {
+            Operation::Scan { rows: Some(_), .. } | Operation::Iterate { rows: Some(_), .. }
+                if self.universe.is_some() =>
+            {
+                self.range(txn, operation);
+            }
             Operation::Read { key, value, lock } => {
                 let seen = self.seen(txn, key, value);
                 let key = self.key(key);
@@ -178,6 +212,38 @@ impl Copier<'_> {
                 self.builder.read(key, ValueId::UNKNOWN, Lock::None);
             }
         }
+    }
+
+    /// A scan or an iterator, key by key; as it is where no store returns such rows: that needs nobody else.
+    fn range(&mut self, txn: TxnId, operation: Operation<'_>) {
+        let passed = self.universe.as_ref().and_then(|universe| passed(universe, &operation));
+        if let Some(passed) = passed {
+            for (key, value) in passed {
+                let seen = self.seen(txn, key, value);
+                let key = self.key(key);
+                self.builder.read(key, seen, Lock::None);
+            }
+            return;
+        }
+        match operation {
+            Operation::Scan { range, rows } => {
+                let (range, rows) = (self.bounds(range), self.rows(rows));
+                self.builder.scan(range, rows.as_deref());
+            }
+            Operation::Iterate { range, reverse, exhausted, rows } => {
+                let (range, rows) = (self.bounds(range), self.rows(rows));
+                self.builder.iterate(range, reverse, exhausted, rows.as_deref());
+            }
+            _ => {}
+        }
+    }
+
+    fn bounds(&mut self, range: Range) -> Range {
+        Range { from: range.from.map(|key| self.key(key)), to: range.to.map(|key| self.key(key)) }
+    }
+
+    fn rows(&mut self, rows: Option<&[Row]>) -> Option<Vec<Row>> {
+        Some(rows?.iter().map(|row| Row { key: self.key(row.key), value: self.value(row.value) }).collect())
     }
 
     /// What a read may still claim to have seen.

@@ -75,6 +75,19 @@ pub(crate) fn row_of(operation: &Operation<'_>, key: KeyId) -> ValueId {
     }
 }
 
+/// The keys and values that an operation returned.
+pub(crate) fn returned<'h>(operation: &Operation<'h>) -> impl Iterator<Item = (KeyId, ValueId)> + use<'h> {
+    let (one, rows): (_, &'h [Row]) = match *operation {
+        Operation::Read { key, value, .. } => (Some((key, value)), &[]),
+        Operation::Scan { rows: Some(rows), .. }
+        | Operation::Iterate { rows: Some(rows), .. }
+        | Operation::Query { rows: Some(rows), .. } => (None, rows),
+        _ => (None, &[]),
+    };
+    let rows = rows.iter().map(|row| (row.key, row.value));
+    one.into_iter().chain(rows).filter(|(_, value)| value.is_known())
+}
+
 /// A key of which an operation on many keys returned two rows.
 pub(crate) fn twice(operation: &Operation<'_>) -> Option<KeyId> {
     let (Operation::Scan { rows: Some(rows), .. }

@@ -81,15 +81,29 @@ impl<'p> Shown<'p> {
         all
     }
 
+    /// Whoever took effect because others saw it may not have where those are left out.
+    fn doubt(&self, part: &mut Problem) {
+        let find = |part: &Problem, txn: Txn| part.find(self.problem.txns[txn as usize]);
+        for &(txn, teller) in &self.problem.forced {
+            let Some(place) = find(part, txn) else { continue };
+            let is_told = find(part, teller).is_some_and(|it| part.standing[it as usize] == Standing::In);
+            if !is_told && part.standing[place as usize] == Standing::In {
+                part.standing[place as usize] = Standing::Maybe;
+            }
+        }
+    }
+
     /// Some transactions of a part of the problem, or of the problem itself, with the order that they show.
     pub(crate) fn part(&self, from: &Problem, keep: &[Txn]) -> Problem {
         let mut part = from.part(keep);
+        self.doubt(&mut part);
         if part.chains.is_empty() {
             return part;
         }
         let here = |txn: Txn| self.problem.find(part.txns[txn as usize]).expect("parts have no others");
         let mut shown: FxHashMap<u32, u32> = FxHashMap::default();
-        for (key, depth) in (0..part.len() as Txn).flat_map(|txn| self.by(here(txn))) {
+        let is_in = |txn: &Txn| part.standing[*txn as usize] == Standing::In;
+        for (key, depth) in (0..part.len() as Txn).filter(is_in).flat_map(|txn| self.by(here(txn))) {
             let most = shown.entry(key).or_insert(depth);
             *most = (*most).max(depth);
         }

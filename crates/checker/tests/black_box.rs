@@ -136,6 +136,21 @@ fn predicates_that_contradict_each_other() {
     }
 }
 
+/// A read whose result nobody knows says nothing of its key: what a predicate says of it still counts.
+#[test]
+fn predicates_beside_results_that_are_not_known() {
+    let mix = Mix { read: 3, write: 2, query: 3, update: 3, delete_where: 1, ..Mix::default() };
+    let shape =
+        Shape { mix, transactions: (1, 3), keys_max: 2, hidden: 30, spoiled: 60, ..Shape::predicates() };
+    compare(&shape, seeds(2_000), &Options::default());
+    // Nothing is there to be changed.
+    let history = notation::parse("0: r(x) u(value<3 -> 3)=[x]\n").expect("it is a history");
+    for level in strong_levels() {
+        let verdict = check(&history, level, &Options::default()).verdict;
+        assert!(matches!(verdict, Verdict::Violated(_)), "{level}: {verdict:?}");
+    }
+}
+
 /// Numbers between two others, said in two parts.
 #[test]
 fn predicates_of_two_parts() {

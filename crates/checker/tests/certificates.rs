@@ -142,6 +142,49 @@ fn verdicts_on_lists_that_are_scanned_are_certified() {
     }
 }
 
+/// What is wrong with a core by itself: the certificate may enlarge it where it is not sure, and must not need to.
+fn core_doubt(history: &History, level: Level, options: &Options) -> Option<String> {
+    let Verdict::Violated(evidence) = pipeline(history, level, options) else { return None };
+    let core = evidence.transactions.iter().map(|txn| Mention::Place(u64::from(txn.0))).collect();
+    let certificate = Certificate {
+        ryow: options.ryow,
+        clock_skew: options.clock_skew,
+        claim: Claim::Violated { core, edges: Vec::new(), proof: Vec::new() },
+        ..accepted(history, level, &[])
+    };
+    match ruling(history, &certificate) {
+        Ruling::Certified => None,
+        other => Some(format!("{:?} of {:?}: {other:?}", evidence.transactions, options.ryow)),
+    }
+}
+
+/// Lists that show what others appended behind or between own elements, too little, or in another order: whoever
+/// appended what makes them impossible is in the core, and so is whoever shows that somebody of unknown outcome took
+/// effect.
+#[test]
+fn cores_of_mixed_up_lists_stand_by_themselves() {
+    let scans = Mix { read: 2, append: 4, scan: 2, iterate: 1, ..Mix::default() };
+    let shapes = [
+        Shape { mix: scans, keys_max: 1, unknown: 0, ..Shape::lists() },
+        Shape { mix: scans, keys_max: 2, unknown: 30, ..Shape::lists() },
+        Shape { keys_max: 2, unknown: 40, ..Shape::lists() },
+    ];
+    for options in policies() {
+        for shape in &shapes {
+            let shape = Shape { mixed_up: 80, unique_values: 100, initial: 0, ops_max: 5, ..shape.clone() };
+            expect_no_fault(
+                &shape.with_ryow(options.ryow),
+                seeds(400),
+                &strong_levels(),
+                |history, level| {
+                    core_doubt(history, level, &options)
+                        .or_else(|| doubt(history, level, &options, &pipeline(history, level, &options)))
+                },
+            );
+        }
+    }
+}
+
 // ---- changed certificates ----
 
 fn mutate_mentions(history: &History, mentions: &mut Vec<Mention<'_>>, random: &mut Random) {

@@ -6,7 +6,7 @@ mod cases;
 use cases::{expect_no_fault, seeds};
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Mix, Shape, shrink};
-use checker::{Edge, Evidence, Level, Options, Ryow, Verdict, check};
+use checker::{Edge, Evidence, Fragment, Level, Options, Rule, Ryow, Verdict, check};
 use history::History;
 use history::formats::notation;
 
@@ -68,6 +68,53 @@ fn deletes_and_absent_keys() {
 #[test]
 fn lists() {
     compare(&Shape::lists(), seeds(1_000), &Options::default());
+}
+
+/// Lists that show elements of others behind or between own ones, too few, or in another order, beside outcomes that
+/// nobody knows.
+#[test]
+fn mixed_up_lists() {
+    let scans = Mix { read: 2, append: 4, scan: 2, iterate: 1, ..Mix::default() };
+    let shape = Shape {
+        unique_values: 100,
+        unknown: 30,
+        mixed_up: 80,
+        keys_max: 2,
+        ops_max: 5,
+        transactions: (2, 5),
+        ..Shape::lists()
+    };
+    for ryow in [Ryow::Must, Ryow::May, Ryow::Never] {
+        let options = Options { ryow, ..Options::default() };
+        compare(&Shape { ryow, ..shape.clone() }, seeds(150), &options);
+        compare(&Shape { ryow, mix: scans, ..shape.clone() }, seeds(100), &options);
+    }
+}
+
+/// Whatever the level, the core of mixed-up lists is violated without the others, too. (Whoever contradicts itself, whatever
+/// others did, is a core of one.)
+#[test]
+fn cores_of_mixed_up_lists() {
+    let shape = Shape {
+        unknown: 30,
+        initial: 0,
+        mixed_up: 80,
+        unique_values: 100,
+        keys_max: 2,
+        ops_max: 5,
+        ..Shape::lists()
+    };
+    for ryow in [Ryow::Must, Ryow::May, Ryow::Never] {
+        let options = Options { ryow, ..Options::default() };
+        let levels: Vec<Level> = Level::all().filter(|level| level.rule != Rule::ReadUncommitted).collect();
+        let shape = Shape { ryow, ..shape.clone() };
+        expect_no_fault(&shape, seeds(200), &levels, |history, level| {
+            let Verdict::Violated(evidence) = check(history, level, &options).verdict else { return None };
+            let core = Fragment::new(history, &evidence.transactions);
+            let stands = evidence.transactions.len() == 1 || core.violates(level, &options).is_some();
+            (!stands).then(|| format!("{ryow:?}: {:?} has an explanation", evidence.transactions))
+        });
+    }
 }
 
 /// Lists that are overwritten, deleted, start as scalars, hold an element twice, or were read by nobody who is certain.

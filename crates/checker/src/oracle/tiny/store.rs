@@ -87,6 +87,8 @@ pub struct Shape {
     pub planted: u32,
     /// How many histories get a result or two changed at the end.
     pub spoiled: u32,
+    /// How many histories get lists that show other elements of their key than they should, or in another order.
+    pub mixed_up: u32,
     /// What reads of own writes show.
     pub ryow: Ryow,
 }
@@ -109,6 +111,7 @@ impl Shape {
             clocks: 50,
             planted: 20,
             spoiled: 25,
+            mixed_up: 0,
             ryow: Ryow::Must,
         }
     }
@@ -278,6 +281,9 @@ impl<'s> Simulation<'s> {
             for _ in 0..self.random.between(1, 2) {
                 self.spoil(&mut sketch);
             }
+        }
+        if self.shape.mixed_up > 0 && self.random.chance(self.shape.mixed_up) {
+            self.mix_up(&mut sketch);
         }
         self.hide(&mut sketch);
         if self.random.chance(25) {
@@ -622,6 +628,46 @@ impl<'s> Simulation<'s> {
                 *keys = None;
                 *count = Some(self.random.below(self.keys + 1) as u64);
             }
+            _ => {}
+        }
+    }
+
+    /// Lists with an element of their key more, mostly at the end, with one less, or in another order: among them are
+    /// those that show what others appended behind, or between, what the transaction itself had appended.
+    fn mix_up(&mut self, sketch: &mut Sketch) {
+        let operations = sketch.transactions.iter().flat_map(|txn| &txn.ops);
+        let appended: Vec<(Name, Datum)> = operations
+            .filter_map(|operation| match operation {
+                SketchOp::Append { key, value } => Some((key.clone(), value.clone())),
+                _ => None,
+            })
+            .collect();
+        for operation in sketch.transactions.iter_mut().flat_map(|txn| &mut txn.ops) {
+            match operation {
+                SketchOp::Read { key, value, .. } => self.mix_up_list(&appended, key, value),
+                SketchOp::Scan { rows: Some(rows), .. } | SketchOp::Iterate { rows: Some(rows), .. } => {
+                    rows.iter_mut().for_each(|(key, value)| self.mix_up_list(&appended, key, value));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn mix_up_list(&mut self, appended: &[(Name, Datum)], key: &Name, value: &mut Datum) {
+        let Datum::List(elements) = value else { return };
+        if elements.is_empty() || !self.random.chance(30) {
+            return;
+        }
+        let missing: Vec<&Datum> = (appended.iter())
+            .filter(|(at, element)| at == key && !elements.contains(element))
+            .map(|(_, element)| element)
+            .collect();
+        let place = self.random.below(elements.len());
+        match self.random.below(6) {
+            0 => elements.swap(0, place),
+            1 if elements.len() > 1 => drop(elements.remove(place)),
+            2 if !missing.is_empty() => elements.insert(place, (*self.random.pick(&missing)).clone()),
+            _ if !missing.is_empty() => elements.push((*self.random.pick(&missing)).clone()),
             _ => {}
         }
     }
