@@ -54,10 +54,16 @@ pub(crate) fn resolve(
     let mut open = raw.open.iter().peekable();
     let mut bases = raw.bases.iter().peekable();
     let mut unshown = raw.unshown.iter().peekable();
+    let mut hints = vec![0; problem.keys()];
+    let mut fetched = 0;
     for txn in 0..problem.len() {
         let ids = problem.first_read[txn]..problem.first_read[txn + 1];
         problem.first_read[txn] = reads.len() as u32;
         for id in ids {
+            if id as usize == fetched {
+                fetched = raw.reads.len().min(fetched + READS_AT_ONCE);
+                fetch(problem, &raw.reads[id as usize..fetched], &hints);
+            }
             let it = &raw.reads[id as usize];
             let place = reads.len() as u32;
             let is_base = bases.next_if(|base| **base == id).is_some();
@@ -96,7 +102,7 @@ pub(crate) fn resolve(
                         None => continue,
                     }
                 }
-                None => look_up(problem, txn as Txn, it),
+                None => look_up(problem, txn as Txn, it, &mut hints),
             };
             if let Some(list) = lists.next_if(|list| list.slot == id) {
                 list.slot = reads.len() as u32;
@@ -206,20 +212,37 @@ fn choose(
     Some((start, if all_but { len | ALL_BUT } else { len }))
 }
 
-fn look_up(problem: &Problem, txn: Txn, raw: &RawRead) -> (u32, u32) {
+/// How many reads' versions are fetched at once.
+const READS_AT_ONCE: usize = 32;
+
+/// Versions are far apart: those where several reads will look are fetched at once, which waits once.
+fn fetch(problem: &Problem, reads: &[RawRead], hints: &[u32]) {
+    let near = |read: &RawRead| {
+        let place = problem.key_start[read.key as usize] + hints[read.key as usize].saturating_sub(1);
+        problem.by_value.get(place as usize).map_or(0, |&(_, version)| version)
+    };
+    std::hint::black_box(reads.iter().map(near).fold(0, |all, version| all ^ version));
+}
+
+/// The versions of a key that carry a value. What is read of a key mostly lies near what was read of it before: there it
+/// is looked for, by key.
+fn look_up(problem: &Problem, txn: Txn, raw: &RawRead, hints: &mut [u32]) -> (u32, u32) {
     if !raw.value.is_known() {
         return (INITIAL, 0); // a list; see lists::resolve
     }
     let group = problem.versions_of_key(raw.key);
-    let first = group.partition_point(|&(value, _)| value < raw.value);
+    let hint = &mut hints[raw.key as usize];
+    let first = first_not_below(group, raw.value, *hint as usize);
+    *hint = first as u32;
     let with_value = group[first..].iter().take_while(|&&(value, _)| value == raw.value);
     let from_initial = problem.initial[raw.key as usize] == raw.value;
+    let own = problem.version_ids(txn);
     let mut len = 0;
     let mut others = 0;
     let mut other = NONE;
     for &(_, version) in with_value {
         len += 1;
-        if problem.versions[version as usize].txn != txn {
+        if !own.contains(&version) {
             others += 1;
             other = version;
         }
@@ -229,5 +252,45 @@ fn look_up(problem: &Problem, txn: Txn, raw: &RawRead) -> (u32, u32) {
         (0, true) => (INITIAL, 0),
         (1, false) if problem.alternative_of_version(other) == NONE => (other, 0),
         _ => (problem.key_start[raw.key as usize] + first as u32, len),
+    }
+}
+
+/// Where versions of a value or a larger one begin, looked for in growing steps from a hint.
+#[inline]
+fn first_not_below(group: &[(ValueId, u32)], value: ValueId, hint: usize) -> usize {
+    let is_below = |place: usize| group[place].0 < value;
+    let mut step = 1;
+    let (from, to) = if hint > 0 && !is_below(hint - 1) {
+        let mut to = hint - 1;
+        while step <= to && !is_below(to - step) {
+            to -= step;
+            step *= 2;
+        }
+        ((to + 1).saturating_sub(step), to)
+    } else {
+        let mut from = hint;
+        while from + step <= group.len() && is_below(from + step - 1) {
+            from += step;
+            step *= 2;
+        }
+        (from, (from + step - 1).min(group.len()))
+    };
+    from + group[from..to].partition_point(|&(other, _)| other < value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_found_from_any_hint() {
+        let group: Vec<(ValueId, u32)> =
+            [1, 3, 3, 5, 8, 13, 21, 34, 34].map(|value| (ValueId(value), 0)).into();
+        for hint in 0..=group.len() {
+            for value in 0..40 {
+                let expected = group.partition_point(|&(other, _)| other < ValueId(value));
+                assert_eq!(first_not_below(&group, ValueId(value), hint), expected, "{value} from {hint}");
+            }
+        }
     }
 }
