@@ -342,6 +342,8 @@ mod tests {
             cycle = "any"
             linearizable = ["alice", 7]
             ctx = { versions = "v" }
+            forbids = "a balance from yesterday"
+            source = "our handbook, page 3"
         "#;
         let levels = parse_levels(text).expect("the file is right");
         assert_eq!((levels[0].rule, levels[0].session), (Rule::RepeatableRead, true));
@@ -350,6 +352,8 @@ mod tests {
         assert_eq!(levels[1].modules().len(), 2);
         let words = levels[1].definition();
         assert!(words.contains("linearizable, version order"), "{words}");
+        let told = "balances forbids a balance from yesterday; ";
+        assert!(words.starts_with(told) && words.ends_with("(our handbook, page 3)"), "{words}");
         assert_ne!(levels[0], levels[1]);
     }
 

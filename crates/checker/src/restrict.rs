@@ -354,3 +354,54 @@ pub(crate) fn copied_value(history: &History, builder: &mut Builder, value: Valu
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::oracle;
+    use crate::oracle::tiny::{Mix, Random, Shape};
+    use crate::{Options, Verdict};
+    use history::formats::notation;
+
+    fn accepts(history: &History, level: Level, options: &Options) -> bool {
+        matches!(oracle(history, level, options), Ok(Verdict::Accepted(_)))
+    }
+
+    /// A history has an explanation, and a part of it as reads has none: never. And parts say something.
+    #[test]
+    fn ranges_as_reads_say_no_more_than_the_ranges() {
+        let lists = Mix { read: 2, append: 4, scan: 3, iterate: 2, ..Mix::default() };
+        let rebuilt = Mix { write: 1, delete: 1, ..lists };
+        let shapes = [
+            Shape { unknown: 20, ..Shape::ranges() },
+            Shape { mix: lists, unknown: 20, keys_max: 2, mixed_up: 30, ..Shape::lists() },
+            Shape { mix: rebuilt, keys_max: 2, ..Shape::lists() },
+        ];
+        let (mut kept, mut lost) = (0, 0);
+        for (seed, shape) in (0..250).flat_map(|seed| shapes.iter().map(move |shape| (seed, shape))) {
+            for ryow in [Ryow::Must, Ryow::May, Ryow::Never] {
+                let options = Options { ryow, ..Options::default() };
+                let history = shape.clone().with_ryow(ryow).history(seed);
+                let mut random = Random::new(seed);
+                let keep: Vec<TxnId> = (history.transactions().filter(|it| it.status() != Status::Aborted))
+                    .map(|it| it.id())
+                    .filter(|_| random.chance(70))
+                    .collect();
+                let part = restrict_to_reads(&history, &keep, ryow).history;
+                for level in [Level::SERIALIZABLE, Level::SNAPSHOT_ISOLATION] {
+                    match (accepts(&history, level, &options), accepts(&part, level, &options)) {
+                        (true, true) => kept += 1,
+                        (false, false) => lost += 1,
+                        (false, true) => {}
+                        (true, false) => panic!(
+                            "seed {seed} at {level}, {ryow:?}: {keep:?} of\n{}has no explanation:\n{}",
+                            notation::to_string(&history),
+                            notation::to_string(&part)
+                        ),
+                    }
+                }
+            }
+        }
+        assert!(kept > 1000 && lost > 300, "{kept} explained, {lost} not");
+    }
+}

@@ -6,9 +6,9 @@ mod cases;
 use cases::{expect_no_fault, seeds};
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Mix, Shape, shrink};
-use checker::{Edge, Evidence, Fragment, Level, Options, Rule, Ryow, Verdict, check};
-use history::History;
+use checker::{Edge, EdgeKind, Evidence, Fragment, Level, Options, Rule, Ryow, Verdict, check};
 use history::formats::notation;
+use history::{History, TxnId};
 
 /// What is wrong with the verdict on a history, if anything.
 fn fault(history: &History, level: Level, options: &Options) -> Option<String> {
@@ -115,6 +115,40 @@ fn cores_of_mixed_up_lists() {
             (!stands).then(|| format!("{ryow:?}: {:?} has an explanation", evidence.transactions))
         });
     }
+}
+
+fn evidence(text: &str, level: &str) -> (History, Evidence) {
+    let history = notation::parse(text).expect("it is a history");
+    let level = Level::parse(level).expect("a name of the table");
+    match check(&history, level, &Options::default()).verdict {
+        Verdict::Violated(evidence) => (history, *evidence),
+        other => panic!("{text}{other:?}"),
+    }
+}
+
+fn names(history: &History, txns: &[TxnId]) -> Vec<String> {
+    txns.iter().map(|&txn| history.transaction(txn).name().to_string()).collect()
+}
+
+/// Two lists show two orders of the same writers: whoever reads the finding sees both.
+#[test]
+fn orders_that_lists_show_are_argued_with() {
+    let text = "1: a(x,1) a(y,1)\n2: a(x,2) a(y,2)\n3: r(x,[1 2])\n4: r(y,[2 1])\n";
+    for level in ["RC", "PL-2+", "causal"] {
+        let (history, evidence) = evidence(text, level);
+        let edges = evidence.edges.iter().map(|edge| (edge.kind, edge.from, names(&history, &[edge.to])));
+        let edges: Vec<_> = edges.map(|(kind, from, to)| (kind, from.is_some(), to)).collect();
+        let ww = |to: &str| (EdgeKind::Ww, true, vec![to.to_owned()]);
+        assert_eq!(edges, [ww("2:0"), ww("1:0")], "{level}: {evidence:?}");
+    }
+}
+
+/// A write by predicate that says how many rows it changed, and not which: that alone is the core.
+#[test]
+fn a_wrong_count_needs_nobody_else() {
+    let text = "init: x=1 y=1\n1: u(value=1 -> 2)=1\n2: w(z,5)\n3: r(z,5) w(z,6)\n4: r(z,6)\n";
+    let (history, evidence) = evidence(text, "SER");
+    assert_eq!(names(&history, &evidence.transactions), ["1:0"]);
 }
 
 /// Lists that are overwritten, deleted, start as scalars, hold an element twice, or were read by nobody who is certain.
