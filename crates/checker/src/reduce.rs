@@ -623,6 +623,13 @@ mod tests {
         );
     }
 
+    /// Where keys are numbers, whoever reads the report sees the range that matters and no more.
+    #[test]
+    fn ranges_of_numbers_go_from_the_first_row_to_the_last() {
+        let text = "s1: w(3,1) w(5,2) w(9,1)\ns2: scan(..)=[3:1 5:7 9:1]\n";
+        assert_eq!(reduced("serializable", text), "level: serializable\ns2: scan(5..6)=[5:7]\n");
+    }
+
     #[test]
     fn writers_that_time_hides_go() {
         let text = "s1: w(x,0) @1..2 | w(x,0) @3..4 | w(x,0) @5..6\ns2: w(x,2) @7..8\ns3: r(x,0) @9..10\n\

@@ -568,6 +568,23 @@ fn a_large_core_is_proved() {
     assert!(matches!(ruling(&history, &elsewhere), Ruling::Refused(Refusal::Proof { .. })));
 }
 
+/// Everybody appends to two lists, before the one and behind the other; who came first, only the lists tell.
+#[test]
+fn a_large_core_of_list_orders_is_proved() {
+    let count = 20;
+    let appends = (0..count).map(|it| format!("s{it}: a(k{it},{it}) a(k{},{it})\n", (it + 1) % count));
+    let lists = (0..count).map(|it| format!(" r(k{},[{it} {}])", (it + 1) % count, (it + 1) % count));
+    let history = read(&format!("{}all:{}\n", appends.collect::<String>(), lists.collect::<String>()));
+    for level in strong_levels() {
+        let verdict = pipeline(&history, level, &Options::default());
+        let Verdict::Violated(evidence) = &verdict else { panic!("{level}: {}", verdict.name()) };
+        assert!(evidence.transactions.len() > count, "{level}: {:?}", evidence.transactions);
+        let mut certificate = Certificate::new("h", &history, level, &Options::default(), &verdict);
+        add_proof(&mut certificate, &history, &Options::default());
+        assert_eq!(ruling(&history, &certificate), Ruling::Certified, "{level}");
+    }
+}
+
 fn mutate_lemma(lemma: &mut Lemma, random: &mut Random) {
     match lemma {
         Lemma::Cycle(events) if !events.is_empty() => {

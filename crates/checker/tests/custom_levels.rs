@@ -147,6 +147,41 @@ fn orders_that_the_table_does_not_combine() {
     compare(&Shape { clocks: 100, ..Shape::lists() }, 80, &levels);
 }
 
+/// Orders the only reader of each of two keys before the only writer of the other.
+#[derive(Debug)]
+struct Crossed;
+
+impl Module for Crossed {
+    fn name(&self) -> &str {
+        "crossed"
+    }
+
+    fn add(&self, history: &History, additions: &mut Additions) -> Result<(), String> {
+        let ids: Vec<_> = history.transactions().map(|it| it.id()).collect();
+        additions.before.extend([(ids[1], ids[2]), (ids[3], ids[0])]);
+        Ok(())
+    }
+}
+
+/// What shares no key and no session is explained apart where it is large, unless a module ties it together.
+#[test]
+fn a_module_ties_parts_together() {
+    let keys = 0..1_200;
+    let text: String = keys.map(|key| format!("w{key}: w(k{key},1)\nr{key}: r(k{key},1)\n")).collect();
+    let history = notation::parse(&text).expect("it is a history");
+    let options = Options::default();
+    assert!(matches!(check(&history, Level::SERIALIZABLE, &options).verdict, Verdict::Accepted(_)));
+    for rule in [Rule::Serializable, Rule::SnapshotIsolation] {
+        let level = level("crossed", rule, false, Crossed);
+        match check(&history, level, &options).verdict {
+            Verdict::Violated(evidence) => {
+                assert!(evidence.transactions.iter().all(|txn| txn.index() < 4), "{evidence:?}");
+            }
+            other => panic!("{level}: {other:?}"),
+        }
+    }
+}
+
 #[test]
 fn some_keys_are_linearizable() {
     let keys = vec!["x".to_owned()];

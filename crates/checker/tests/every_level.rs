@@ -143,6 +143,15 @@ fn orders_that_lists_show_are_argued_with() {
     }
 }
 
+/// Read uncommitted forbids little: what a scan showed from nowhere is told with the scan and by its name.
+#[test]
+fn what_a_scan_showed_from_nowhere_is_told() {
+    let (history, evidence) = evidence("1: w(x,1)\n2: scan(..)=[x:1 y:7]\n3: r(x,1)\n", "RU");
+    assert_eq!(names(&history, &evidence.transactions), ["2:0"]);
+    assert_eq!(evidence.anomaly.name, "thin-air", "{evidence:?}");
+    assert_eq!(evidence.edges.len(), 1, "{evidence:?}");
+}
+
 /// A write by predicate that says how many rows it changed, and not which: that alone is the core.
 #[test]
 fn a_wrong_count_needs_nobody_else() {
