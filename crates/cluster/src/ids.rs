@@ -84,12 +84,11 @@ impl Ids {
         let names = part.explicit_ids();
         self.has_unnamed |= names.len() < part.len();
         let suspects = &mut self.suspects;
-        self.set.known_of(names, |name, _| {
+        self.set.admit(names, |name, _| {
             if suspects.len() < SUSPECTS_MAX {
                 suspects.push(hash_of(name));
             }
         });
-        self.set.add_all(names);
     }
 
     /// Everything was read, by everybody: refuses it if an id came twice.

@@ -192,6 +192,7 @@ pub(crate) fn replay(
             reader.census.count(dealt.order, &part);
             ids.take(&part);
             reader.send(worker, &mut input, &part, (order, run), &standing);
+            drop(part);
             worker.step();
             reader.wait(worker, &probe);
             reader.report.limit = job.options.budget.exhausted().map(|why| why.to_string());

@@ -835,6 +835,18 @@ impl History {
         self.txn_extra.shrink_to_fit();
     }
 
+    /// Gives transactions their places in their sessions, counted from the first that is here.
+    pub(crate) fn number_within(&mut self) {
+        let mut lens = vec![0u32; self.sessions.len()];
+        self.position.reserve(self.session.len());
+        for session in self.session.iter() {
+            let len = &mut lens[session.index()];
+            self.position.push(*len);
+            *len += 1;
+        }
+        self.index_sessions();
+    }
+
     /// Fills `by_session` from `session`: a counting sort that keeps the order of the file.
     pub(crate) fn index_sessions(&mut self) {
         let mut start = vec![0u32; self.sessions.len() + 1];

@@ -142,6 +142,38 @@ impl IdSet {
         });
     }
 
+    /// Adds a table of names; those that were added before, or are suspected to have been, are told to `found`.
+    pub fn admit<I: Id>(&mut self, names: &Names<I>, mut found: impl FnMut(NameRef<'_>, Known)) {
+        each_run(names, |run| {
+            let mut ask = |name: NameRef<'_>| match self.knows(name) {
+                Known::No => {}
+                known => found(name, known),
+            };
+            match run {
+                Run::Counted(prefix, first, last) => {
+                    if !self.is_apart(prefix, first, last) {
+                        (first..=last).for_each(|number| with_name(prefix, number, &mut ask));
+                    }
+                    self.add_run(prefix, first, last);
+                }
+                Run::Odd(name) => {
+                    ask(name);
+                    self.add_odd(name);
+                }
+            }
+        });
+    }
+
+    /// Whether nothing of these is known or suspected.
+    pub(crate) fn are_apart(&self, runs: &Runs) -> bool {
+        runs.runs.iter().all(|(prefix, first, last)| self.is_apart(prefix.as_deref(), *first, *last))
+    }
+
+    /// Adds names that count up.
+    pub(crate) fn add_runs(&mut self, runs: &Runs) {
+        runs.runs.iter().for_each(|(prefix, first, last)| self.add_run(prefix.as_deref(), *first, *last));
+    }
+
     /// Whether nothing of a run is known or suspected.
     fn is_apart(&self, prefix: Option<&str>, first: i64, last: i64) -> bool {
         !self.has_overflowed
@@ -250,6 +282,36 @@ impl IdSet {
         };
         self.last = Some((prefix.into(), family));
         Some(family as usize)
+    }
+}
+
+/// A table of names that count up, in few words: so the table is walked once, and may be gone when they are added.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Runs {
+    /// What comes before the number, the first number and the last.
+    runs: Vec<(Option<Box<str>>, i64, i64)>,
+    /// How many names they are.
+    pub(crate) names: usize,
+}
+
+/// With more runs than this, a table is no shorter in words.
+const RUNS_MAX: usize = 64;
+
+impl Runs {
+    /// The runs of a table, if its names are counted.
+    pub(crate) fn of<I: Id>(names: &Names<I>) -> Option<Self> {
+        let mut runs: Vec<(Option<&str>, i64, i64)> = Vec::new();
+        for id in names.ids() {
+            let (prefix, number) = counter_of(names.get(id))?;
+            let is_full = runs.len() == RUNS_MAX;
+            match runs.last_mut() {
+                Some((of, _, last)) if last.checked_add(1) == Some(number) && *of == prefix => *last = number,
+                _ if is_full => return None,
+                _ => runs.push((prefix, number, number)),
+            }
+        }
+        let owned = |(prefix, first, last): (Option<&str>, i64, i64)| (prefix.map(Into::into), first, last);
+        Some(Self { runs: runs.into_iter().map(owned).collect(), names: names.len() })
     }
 }
 

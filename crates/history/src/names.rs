@@ -3,7 +3,7 @@
 use crate::Id;
 use crate::integers::IntegerTable;
 use crate::prefetch::prefetch;
-use crate::slots::Slots;
+use crate::slots::{Slots, first_double};
 use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHasher;
 use std::fmt;
@@ -152,6 +152,23 @@ impl<I: Id> Names<I> {
             ranks[index as usize] = rank as u32;
         }
         ranks
+    }
+
+    /// The first name, by its place, that is there for the second time.
+    pub(crate) fn first_double(&self) -> Option<usize> {
+        let is_counted = |pair: &[NameEntry]| {
+            pair[0].is_text == 0 && pair[1].is_text == 0 && (pair[0].data as i64) < pair[1].data as i64
+        };
+        if self.entries.windows(2).all(is_counted) {
+            return None;
+        }
+        let hash = |place| match self.at(place) {
+            NameRef::Int(value) => fold((value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            NameRef::Str(text) => hash_text(text),
+        };
+        let hashes: Vec<u32> = (0..self.len()).map(hash).collect();
+        let same = |a: u32, b: u32| self.at(a as usize) == self.at(b as usize);
+        first_double(&hashes, same).map(|place| place as usize)
     }
 
     /// Heap bytes in use.

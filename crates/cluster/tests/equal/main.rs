@@ -5,6 +5,7 @@
 
 mod drawn;
 mod ids;
+mod slices;
 mod together;
 mod told;
 

@@ -7,7 +7,7 @@
 //! Cost: see [`IdSet`]; for default ids an interval a session, if all or none of its transactions have names.
 
 use super::Builder;
-use crate::id_set::Intervals;
+use crate::id_set::{Intervals, Runs};
 use crate::model::NO_ID;
 use crate::{BuildError, Id, IdSet, Known, Name, NameRef, Names, SessionId, TxnId};
 
@@ -17,6 +17,8 @@ pub(super) struct Earlier {
     /// For each session the places of those without a name.
     unnamed: Vec<Intervals>,
     suspected: Vec<Name>,
+    /// The names of the part at hand, if it came as a whole and they are counted.
+    runs: Option<Runs>,
 }
 
 impl Earlier {
@@ -40,7 +42,7 @@ impl Earlier {
 impl Builder {
     /// From now on, ids of parts that were taken are remembered.
     pub(crate) fn remember_ids(&mut self, ids: IdSet) {
-        let earlier = Earlier { ids, unnamed: Vec::new(), suspected: Vec::new() };
+        let earlier = Earlier { ids, unnamed: Vec::new(), suspected: Vec::new(), runs: None };
         self.earlier = Some(Box::new(earlier));
     }
 
@@ -62,6 +64,10 @@ impl Builder {
     /// Refuses the first of these ids that was one of a part already taken.
     pub(super) fn refuse_earlier(&mut self, ids: &Names<TxnId>) -> Result<(), BuildError> {
         let Some(earlier) = &mut self.earlier else { return Ok(()) };
+        earlier.runs = Runs::of(ids);
+        if earlier.runs.as_ref().is_some_and(|runs| earlier.ids.are_apart(runs)) {
+            return Ok(());
+        }
         let mut is_apart = true;
         earlier.ids.known_of(ids, |_, _| is_apart = false);
         if is_apart {
@@ -81,7 +87,10 @@ impl Builder {
     /// many transactions it had before.
     pub(super) fn remember_part(&mut self, carried: &[(SessionId, u32)]) {
         let Some(earlier) = &mut self.earlier else { return };
-        earlier.ids.add_all(&self.ids.names);
+        match earlier.runs.take().filter(|runs| runs.names == self.ids.names.len()) {
+            Some(runs) => earlier.ids.add_runs(&runs),
+            None => earlier.ids.add_all(&self.ids.names),
+        }
         let most = carried.iter().map(|(session, _)| session.index() + 1).max().unwrap_or(0);
         if earlier.unnamed.len() < most {
             earlier.unnamed.resize(most, Intervals::default());

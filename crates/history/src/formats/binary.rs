@@ -85,9 +85,11 @@ mod checks;
 mod predicates;
 mod read;
 mod sections;
+mod slices;
 mod write;
 
 pub use read::{detect, frame_length, read};
+pub use slices::{Slice, read_slice, slices};
 pub use write::write;
 
 /// How a file begins.

@@ -1,11 +1,13 @@
 //! A large file as stretches that can be read apart, by different threads or machines.
 //!
-//! What: JSON lines are cut at line ends, the binary form between its frames; any other file, and a compressed one, is a
+//! What: JSON lines are cut at line ends, the binary form between its frames and large frames into
+//! [slices](super::binary::slices); any other file, and a compressed one, is a
 //! single stretch. Invariant: the stretches, one after the other, hold the transactions of the file; a transaction's
 //! place in its session counts from the beginning of its stretch. Equal transaction ids are noticed within a stretch: who
 //! reads several has to compare them ([`IdSet`](crate::IdSet)).
 //! Cost: finding them reads a line a stretch, or the head of every frame.
 
+use super::binary::{Slice, read_slice, slices};
 use super::error::{Located, Piece, ReadError};
 use super::read::{Mapping, Reading};
 use super::source::Compression;
@@ -29,6 +31,8 @@ struct Cut {
     format: Format,
     from: u64,
     to: u64,
+    /// Which of the transactions that lie there; none: all.
+    slice: Option<Slice>,
 }
 
 impl Stretch {
@@ -62,7 +66,22 @@ impl Stretch {
         Ok(())
     }
 
-    fn read_cut(&self, Cut { format, from, to }: Cut, options: &ReadOptions) -> Result<History, ReadError> {
+    fn read_cut(&self, cut: Cut, options: &ReadOptions) -> Result<History, ReadError> {
+        let Some(slice) = cut.slice else { return self.read_whole_cut(cut, options) };
+        let file = File::open(&self.path).map_err(|source| ReadError::open(&self.path, source))?;
+        read_slice(&file, cut.from..cut.to, slice).or_else(|fault| {
+            // The frame as a whole is refused for the same reason, and with a better place.
+            self.read_whole_cut(cut, options)?;
+            let piece = Piece { bytes: &[], offset: cut.from, lines: 0 };
+            Err(ReadError::Fault(Box::new(Located::new(&self.path, cut.format, piece, fault))))
+        })
+    }
+
+    fn read_whole_cut(
+        &self,
+        Cut { format, from, to, .. }: Cut,
+        options: &ReadOptions,
+    ) -> Result<History, ReadError> {
         let failed = |source| ReadError::open(&self.path, source);
         let mut file = File::open(&self.path).map_err(failed)?;
         file.seek(SeekFrom::Start(from)).map_err(failed)?;
@@ -108,11 +127,14 @@ pub(super) fn is_shard(name: &str) -> bool {
     name.starts_with("shard-") && !name.ends_with(".unfinished")
 }
 
-/// Cuts a file into stretches of about `len` bytes.
+/// A byte of the binary form holds about as much as two of JSON lines.
+const DENSITY: u64 = 2;
+
+/// Cuts a file into stretches of about `len` bytes of JSON lines, or what holds as much.
 pub fn stretches(path: &Path, options: &ReadOptions, len: u64) -> Result<Vec<Stretch>, ReadError> {
     let failed = |source| ReadError::open(path, source);
     let meta = std::fs::metadata(path).map_err(failed)?;
-    if !meta.is_file() || meta.len() <= len {
+    if !meta.is_file() || meta.len() <= len / DENSITY {
         return Ok(vec![Stretch::whole(path)]);
     }
     let mut file = File::open(path).map_err(failed)?;
@@ -123,22 +145,30 @@ pub fn stretches(path: &Path, options: &ReadOptions, len: u64) -> Result<Vec<Str
     }
     let format = Reading::new(path, options).open(path, Mapping::No)?;
     let ends = match format {
-        Format::Jsonl => line_ends(file, meta.len(), len).map_err(failed)?,
-        Format::Binary => frame_ends(file, meta.len()).map_err(failed)?,
+        Format::Jsonl if meta.len() > len => line_ends(&file, meta.len(), len).map_err(failed)?,
+        Format::Binary => frame_ends(&file, meta.len()).map_err(failed)?,
         _ => Vec::new(),
     };
     if ends.len() < 2 {
         return Ok(vec![Stretch::whole(path)]);
     }
-    let cut = |pair: &[u64]| Stretch {
-        path: path.to_owned(),
-        cut: Some(Cut { format, from: pair[0], to: pair[1] }),
-    };
-    Ok(ends.windows(2).map(cut).collect())
+    let mut cuts = Vec::with_capacity(ends.len());
+    for (number, pair) in ends.windows(2).enumerate() {
+        let slices = match format {
+            Format::Binary => slices(&file, pair[0]..pair[1], number, len / DENSITY),
+            _ => Vec::new(),
+        };
+        let whole = Cut { format, from: pair[0], to: pair[1], slice: None };
+        match slices.is_empty() {
+            true => cuts.push(whole),
+            false => cuts.extend(slices.into_iter().map(|slice| Cut { slice: Some(slice), ..whole })),
+        }
+    }
+    Ok(cuts.into_iter().map(|cut| Stretch { path: path.to_owned(), cut: Some(cut) }).collect())
 }
 
 /// Where stretches of lines begin, and the end of the file.
-fn line_ends(file: File, size: u64, len: u64) -> io::Result<Vec<u64>> {
+fn line_ends(file: &File, size: u64, len: u64) -> io::Result<Vec<u64>> {
     let mut file = BufReader::with_capacity(4096, file);
     let mut ends = vec![0];
     let mut at = len;
@@ -158,7 +188,7 @@ fn line_ends(file: File, size: u64, len: u64) -> io::Result<Vec<u64>> {
 
 /// Where stretches of frames begin, and where the last part ends. None if it does not look as it should: whoever reads it
 /// whole tells why.
-fn frame_ends(mut file: File, size: u64) -> io::Result<Vec<u64>> {
+fn frame_ends(mut file: &File, size: u64) -> io::Result<Vec<u64>> {
     let Input::Frames(_, length) = Format::Binary.row().input else { return Ok(Vec::new()) };
     let mut ends: Vec<u64> = Vec::new();
     let mut at = 0;

@@ -110,7 +110,7 @@ struct Work<'h> {
 
 impl<'h> Work<'h> {
     fn new(part: &'h History, order: u64, shards: usize) -> Self {
-        let writer = |home: usize| Writer::new(part, home as u32, order);
+        let writer = |home: usize| Writer::new(part, (home as u32, shards), order);
         Self {
             part,
             homes: part.keys().ids().map(|id| home(part.keys().get(id), shards) as u32).collect(),
@@ -233,8 +233,20 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(part: &History, home: u32, order: u64) -> Self {
-        let digest = Digest { home, order, literals: vec![Literal::Absent], ..Digest::default() };
+    fn new(part: &History, (home, homes): (u32, usize), order: u64) -> Self {
+        // Not much more than its share: a column that grows is copied. Parts are of about the same size, and so are blocks
+        // then: with sizes that all differ a little, an allocator held twice the memory.
+        let share = part.op_count() / homes.max(1);
+        let share = share + share / 8;
+        let digest = Digest {
+            home,
+            order,
+            keys: Vec::with_capacity(part.keys().len() / homes.max(1) / 8 * 9),
+            literals: vec![Literal::Absent],
+            txns: Vec::with_capacity(share.min(part.len())),
+            deeds: Vec::with_capacity(share),
+            ..Digest::default()
+        };
         Self {
             digest,
             keys: Numbered::new(part.keys().len()),
@@ -244,13 +256,13 @@ impl Writer {
         }
     }
 
-    /// Digests wait for others, so they hold no more memory than they need.
+    /// Digests wait for others, so they hold not much more memory than they need.
     fn finish(self) -> Digest {
         let mut digest = self.digest;
-        digest.keys.shrink_to_fit();
-        digest.literals.shrink_to_fit();
-        digest.txns.shrink_to_fit();
-        digest.deeds.shrink_to_fit();
+        shrink(&mut digest.keys);
+        shrink(&mut digest.literals);
+        shrink(&mut digest.txns);
+        shrink(&mut digest.deeds);
         digest
     }
 
@@ -289,6 +301,13 @@ impl Writer {
     fn initial(&mut self, part: &History, key: KeyId, value: ValueId) {
         let pair = (self.key(part, key), self.value(part, value));
         self.digest.initial.push(pair);
+    }
+}
+
+/// Gives back memory if much of it is not in use.
+fn shrink<T>(column: &mut Vec<T>) {
+    if column.len() < column.capacity() / 4 * 3 {
+        column.shrink_to_fit();
     }
 }
 

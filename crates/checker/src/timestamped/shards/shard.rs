@@ -16,6 +16,12 @@ use rustc_hash::FxHashMap;
 /// How many times the longest transaction so far versions are kept back.
 const REACH: i64 = 4;
 
+/// Versions are looked through when so many transactions were replayed as there are keys.
+const TIDY_EVERY: u64 = 8;
+
+/// A digest of which all but this part is replayed is cut down to it.
+const FORGET_ALL_BUT: usize = 8;
+
 const BEGINNING: Timestamp = Timestamp { physical: i64::MIN, logical: 0 };
 
 struct Waiting {
@@ -26,10 +32,55 @@ struct Waiting {
     next: usize,
 }
 
+impl Waiting {
+    /// Gives up what was replayed, if that is nearly all: mostly what remains is the last of a part, which commits when
+    /// somebody promised that nothing earlier comes.
+    fn forget(&mut self) {
+        let Digest { txns, deeds, .. } = &mut self.digest;
+        if self.next == 0 || (txns.len() - self.next) * FORGET_ALL_BUT > txns.len() {
+            return;
+        }
+        let gone = txns[self.next].deeds;
+        *deeds = deeds[gone as usize..].to_vec();
+        *txns = txns[self.next..].to_vec();
+        txns.iter_mut().for_each(|txn| txn.deeds -= gone);
+        self.next = 0;
+    }
+}
+
+/// Our number of each key. Integers, as most keys are, lie apart: an entry is half as large and found without a second look.
+#[derive(Default)]
+struct Numbers {
+    integers: FxHashMap<i64, u32>,
+    texts: FxHashMap<Box<str>, u32>,
+}
+
+impl Numbers {
+    #[inline]
+    fn get(&self, label: &Label) -> Option<u32> {
+        match label {
+            Label::Int(number) => self.integers.get(number).copied(),
+            Label::Text(text) => self.texts.get(text).copied(),
+        }
+    }
+
+    fn insert(&mut self, label: &Label, number: u32) {
+        match label {
+            Label::Int(integer) => self.integers.insert(*integer, number),
+            Label::Text(text) => self.texts.insert(text.clone(), number),
+        };
+    }
+
+    fn into_labels(self) -> impl Iterator<Item = (Label, u32)> {
+        let integers = self.integers.into_iter().map(|(integer, number)| (Label::Int(integer), number));
+        integers.chain(self.texts.into_iter().map(|(text, number)| (Label::Text(text), number)))
+    }
+}
+
 /// A shard.
 pub struct Shard {
     serial: bool,
-    numbers: FxHashMap<Label, u32>,
+    numbers: Numbers,
     keys: Vec<Versions<Timestamp>>,
     /// By key.
     suspect: Vec<bool>,
@@ -38,6 +89,8 @@ pub struct Shard {
     longest: i64,
     is_disordered: bool,
     replayed: u64,
+    /// How many are replayed when versions are looked through again.
+    tidy_at: u64,
     turns: Vec<(Timestamp, u32, u32)>,
 }
 
@@ -46,7 +99,7 @@ impl Shard {
     pub fn new(level: Level) -> Self {
         Self {
             serial: level.rule == Rule::Serializable,
-            numbers: FxHashMap::default(),
+            numbers: Numbers::default(),
             keys: Vec::new(),
             suspect: Vec::new(),
             waiting: Vec::new(),
@@ -54,12 +107,13 @@ impl Shard {
             longest: 0,
             is_disordered: false,
             replayed: 0,
+            tidy_at: 0,
             turns: Vec::new(),
         }
     }
 
     /// Takes a digest.
-    pub fn receive(&mut self, digest: Digest) {
+    pub fn receive(&mut self, mut digest: Digest) {
         let first = digest.txns.first().map(|txn| txn.moment.commit.physical);
         self.is_disordered |= first.is_some_and(|first| first < self.settled);
         let keys: Vec<u32> = digest.keys.iter().map(|label| self.number(label)).collect();
@@ -73,15 +127,16 @@ impl Shard {
             let Moment { start, commit, .. } = txn.moment;
             self.longest = self.longest.max(commit.physical.saturating_sub(start.physical));
         }
+        (digest.keys, digest.literals) = (Vec::new(), Vec::new());
         self.waiting.push(Waiting { digest, keys, literals, next: 0 });
     }
 
     fn number(&mut self, label: &Label) -> u32 {
-        if let Some(&number) = self.numbers.get(label) {
+        if let Some(number) = self.numbers.get(label) {
             return number;
         }
         let number = self.keys.len() as u32;
-        self.numbers.insert(label.clone(), number);
+        self.numbers.insert(label, number);
         self.keys.push(Versions::starting(BEGINNING));
         self.suspect.push(false);
         number
@@ -116,7 +171,24 @@ impl Shard {
         self.replayed += turns.len() as u64;
         self.waiting = waiting;
         self.waiting.retain(|waiting| waiting.next < waiting.digest.txns.len());
+        self.waiting.iter_mut().for_each(Waiting::forget);
         self.turns = turns;
+        self.tidy();
+    }
+
+    /// Now and then, gives up versions that nobody will look at: those of keys that are written once in a while.
+    fn tidy(&mut self) {
+        if self.replayed < self.tidy_at || self.serial {
+            return;
+        }
+        self.tidy_at = self.replayed + TIDY_EVERY * self.keys.len() as u64;
+        let floor = Timestamp::from(self.floor(self.settled));
+        self.keys.iter_mut().for_each(|versions| versions.tidy(floor));
+    }
+
+    /// Nobody who commits at this time looks further back.
+    fn floor(&self, commit: i64) -> i64 {
+        commit.saturating_sub(self.longest.saturating_mul(REACH).saturating_add(1))
     }
 
     /// The order of two transactions that commit at once; see [`super::super::order`].
@@ -135,8 +207,7 @@ impl Shard {
         let Entry { moment, deeds, .. } = txns[place];
         let end = txns.get(place + 1).map_or(from.digest.deeds.len(), |next| next.deeds as usize);
         let look = moment.look(self.serial);
-        let floor =
-            moment.commit.physical.saturating_sub(self.longest.saturating_mul(REACH).saturating_add(1));
+        let floor = self.floor(moment.commit.physical);
         for &Deed { key, seen, wrote } in &from.digest.deeds[deeds as usize..end] {
             let number = from.keys[key as usize] as usize;
             let key = &mut self.keys[number];
@@ -175,7 +246,7 @@ impl Shard {
 
     /// When everything is settled: the keys that are not.
     pub fn finish(self, suspects: &mut Suspects) {
-        let unsettled = self.numbers.into_iter().filter(|(_, number)| self.suspect[*number as usize]);
+        let unsettled = self.numbers.into_labels().filter(|(_, number)| self.suspect[*number as usize]);
         suspects.keys.extend(unsettled.map(|(label, _)| label));
     }
 }

@@ -7,7 +7,7 @@ use super::super::Fault;
 use super::super::json::{Cursor, Kind};
 use super::predicates;
 use super::section;
-use super::sections::{Place, Sections, damaged};
+use super::sections::{Columns, Place, damaged};
 use crate::builder::Indexed;
 use crate::clocks::OpClocks;
 use crate::model::{Compound, Header, NO_ID, NO_SPAN, PackedOp, TxnExtra, flag, kind};
@@ -18,14 +18,14 @@ use crate::{Cell, ColumnId, History, Id, KeyId, Names, OpId, Row, Span, Status, 
 /// Lists in lists: as deep as readers admit, shallow enough for the stack.
 const LIST_DEPTH_MAX: u8 = 128;
 
-/// What ids are checked against.
-pub(super) struct Tables<'a> {
-    keys: usize,
-    columns: usize,
-    values: &'a [ValueEntry],
+/// What ids are checked against: how many there are.
+pub(super) struct Tables {
+    pub(super) keys: usize,
+    pub(super) columns: usize,
+    pub(super) values: usize,
 }
 
-impl Tables<'_> {
+impl Tables {
     fn is_key(&self, key: u32) -> bool {
         (key as usize) < self.keys
     }
@@ -41,32 +41,50 @@ impl Tables<'_> {
     /// Whether it is a value; not the mark of an unknown result.
     #[inline]
     pub(super) fn is_known_value(&self, value: ValueId) -> bool {
-        value.as_inline().is_some() || (value.0 as usize) < self.values.len()
+        value.as_inline().is_some() || (value.0 as usize) < self.values
     }
 }
 
 /// One part as a history whose names and values are indexed.
-pub(super) fn part(sections: &Sections<'_>) -> Result<Indexed, Fault> {
+pub(super) fn part(sections: &impl Columns) -> Result<Indexed, Fault> {
     let keys = names::<KeyId>(sections, section::KEYS, "key")?;
     let columns = names::<ColumnId>(sections, section::COLUMNS, "column")?;
     let sessions = names(sections, section::SESSIONS, "session")?;
     let ids = names(sections, section::IDS, "transaction id")?;
     let values = values(sections, columns)?;
-    let tables = Tables {
-        keys: keys.names.len(),
-        columns: values.columns.names.len(),
-        values: &values.values.entries,
-    };
+    let tables =
+        Tables { keys: keys.names.len(), columns: values.columns.names.len(), values: values.values.len() };
     let mut history = History::default();
     operations(sections, &tables, &mut history)?;
-    transactions(sections, sessions.names.len(), ids.names.len(), &mut history)?;
+    let mut first_op: Vec<u32> = sections.column(section::FIRST_OP)?;
+    if first_op.is_empty() {
+        first_op.push(0);
+    }
+    transactions(sections, first_op, (sessions.names.len(), ids.names.len()), &mut history)?;
     extras(sections, &mut history)?;
     history.initial = initial(sections, &tables)?;
     history.header = header(sections)?;
     Ok(Indexed { history, keys, sessions, ids, values })
 }
 
-fn names<I: Id>(sections: &Sections<'_>, number: u32, what: &str) -> Result<NameIndex<I>, Fault> {
+fn names<I: Id>(sections: &impl Columns, number: u32, what: &str) -> Result<NameIndex<I>, Fault> {
+    NameIndex::of(table(sections, number, what)?).map_err(|index| listed_twice(sections, number, index, what))
+}
+
+/// Whether a table of names is as it should be.
+pub(super) fn check_names<I: Id>(sections: &impl Columns, number: u32, what: &str) -> Result<(), Fault> {
+    match table::<I>(sections, number, what)?.first_double() {
+        None => Ok(()),
+        Some(index) => Err(listed_twice(sections, number, index, what)),
+    }
+}
+
+fn listed_twice(sections: &impl Columns, number: u32, index: usize, what: &str) -> Fault {
+    sections.place(number).fault(index, format!("the {what} is listed twice"))
+}
+
+/// A table of names that may be there twice.
+fn table<I: Id>(sections: &impl Columns, number: u32, what: &str) -> Result<Names<I>, Fault> {
     let place = sections.place(number);
     let entries: Vec<NameEntry> = sections.column(number)?;
     let text = sections.text(number + 1)?;
@@ -86,8 +104,7 @@ fn names<I: Id>(sections: &Sections<'_>, number: u32, what: &str) -> Result<Name
         return Err(place.fault(column, "a column's name is an integer"));
     }
     fits_ids(&place)?;
-    NameIndex::of(Names::from_parts(entries, text))
-        .map_err(|index| place.fault(index, format!("the {what} is listed twice")))
+    Ok(Names::from_parts(entries, text))
 }
 
 fn is_piece_of_text(text: &str, start: u64, len: u32) -> bool {
@@ -110,7 +127,7 @@ fn fits_ids(place: &Place) -> Result<(), Fault> {
 
 // ---- values ----
 
-fn values(sections: &Sections<'_>, columns: NameIndex<ColumnId>) -> Result<ValueIndex, Fault> {
+pub(super) fn values(sections: &impl Columns, columns: NameIndex<ColumnId>) -> Result<ValueIndex, Fault> {
     let place = sections.place(section::VALUES);
     let entries: Vec<ValueEntry> = sections.column(section::VALUES)?;
     let text = sections.text(section::VALUE_TEXT)?;
@@ -127,11 +144,6 @@ fn values(sections: &Sections<'_>, columns: NameIndex<ColumnId>) -> Result<Value
     for (index, entry) in entries.iter().enumerate() {
         let piece = || entry.data as usize..entry.data as usize + entry.len as usize;
         let good = match entry.tag {
-            tag::NULL => index == 0 && entry.data == 0,
-            tag::BOOL => entry.data <= 1,
-            tag::INT => ValueId::inline(entry.data as i64).is_none(),
-            tag::UINT => i64::try_from(entry.data).is_err(),
-            tag::FLOAT => is_proper_float(f64::from_bits(entry.data)),
             tag::STR if is_ascii => is_piece(text.len(), entry.data, entry.len),
             tag::STR => is_piece_of_text(&text, entry.data, entry.len),
             tag::LIST => {
@@ -142,15 +154,28 @@ fn values(sections: &Sections<'_>, columns: NameIndex<ColumnId>) -> Result<Value
                 is_piece(cells.len(), entry.data, entry.len)
                     && is_proper_row(&cells[piece()], &entries[..index], columns.names.len())
             }
-            _ => false,
+            _ => is_good_in_itself(index, entry),
         };
-        let is_scalar = entry.tag < tag::STR;
-        if !good || (is_scalar && entry.len != 0) {
+        if !good {
             return Err(place.fault(index, format!("the value {index} is not well-formed")));
         }
     }
     let values = Values { entries, text, elements, cells, columns: Names::default() };
     ValueIndex::of(values, columns).map_err(|index| place.fault(index, "the value is listed twice"))
+}
+
+/// Whether a value that is no piece of something is well-formed.
+#[inline]
+pub(super) fn is_good_in_itself(index: usize, entry: &ValueEntry) -> bool {
+    let good = match entry.tag {
+        tag::NULL => index == 0 && entry.data == 0,
+        tag::BOOL => entry.data <= 1,
+        tag::INT => ValueId::inline(entry.data as i64).is_none(),
+        tag::UINT => i64::try_from(entry.data).is_err(),
+        tag::FLOAT => is_proper_float(f64::from_bits(entry.data)),
+        _ => false,
+    };
+    good && entry.len == 0
 }
 
 /// A float that is not written as an integer.
@@ -183,7 +208,7 @@ fn is_proper_row(cells: &[Cell], before: &[ValueEntry], columns: usize) -> bool 
 
 // ---- operations ----
 
-fn operations(sections: &Sections<'_>, tables: &Tables<'_>, history: &mut History) -> Result<(), Fault> {
+fn operations(sections: &impl Columns, tables: &Tables, history: &mut History) -> Result<(), Fault> {
     let place = sections.place(section::OPS);
     let ops: Vec<PackedOp> = sections.column(section::OPS)?;
     let compounds: Vec<Compound> = sections.column(section::COMPOUNDS)?;
@@ -214,10 +239,10 @@ fn operations(sections: &Sections<'_>, tables: &Tables<'_>, history: &mut Histor
 /// Whether an operation on one key is well-formed. Kinds come in no order that a processor could foresee, so there is
 /// no branch on them: on histories of points this halved the time that the checks take.
 #[inline]
-fn is_good_on_one_key(op: &PackedOp, tables: &Tables<'_>) -> bool {
+pub(super) fn is_good_on_one_key(op: &PackedOp, tables: &Tables) -> bool {
     let flags_max = if op.kind == kind::READ { flag::UPDATE } else { 0 };
     let is_inline = op.b >> 31 == 1;
-    let is_value = is_inline | ((op.b as usize) < tables.values.len());
+    let is_value = is_inline | ((op.b as usize) < tables.values);
     let is_unknown = (op.kind == kind::READ) & (op.b == ValueId::UNKNOWN.0);
     let is_no_value = (op.kind != kind::DELETE) | (op.b == 0);
     (op.unused == 0) & (op.flags <= flags_max) & tables.is_key(op.a) & (is_value | is_unknown) & is_no_value
@@ -225,7 +250,7 @@ fn is_good_on_one_key(op: &PackedOp, tables: &Tables<'_>) -> bool {
 
 /// What operations on many keys are checked against.
 struct Many<'a> {
-    tables: &'a Tables<'a>,
+    tables: &'a Tables,
     compounds: &'a [Compound],
     history: &'a History,
 }
@@ -247,7 +272,7 @@ impl Many<'_> {
     }
 }
 
-fn rows(sections: &Sections<'_>, number: u32, tables: &Tables<'_>) -> Result<Vec<Row>, Fault> {
+fn rows(sections: &impl Columns, number: u32, tables: &Tables) -> Result<Vec<Row>, Fault> {
     let rows: Vec<Row> = sections.column(number)?;
     let is_bad = |row: &Row| !tables.is_key(row.key.0) || !tables.is_known_value(row.value);
     match rows.iter().position(is_bad) {
@@ -256,7 +281,7 @@ fn rows(sections: &Sections<'_>, number: u32, tables: &Tables<'_>) -> Result<Vec
     }
 }
 
-fn initial(sections: &Sections<'_>, tables: &Tables<'_>) -> Result<Vec<Row>, Fault> {
+pub(super) fn initial(sections: &impl Columns, tables: &Tables) -> Result<Vec<Row>, Fault> {
     let rows = rows(sections, section::INITIAL, tables)?;
     match rows.windows(2).position(|pair| pair[0].key >= pair[1].key) {
         None => Ok(rows),
@@ -268,10 +293,11 @@ fn initial(sections: &Sections<'_>, tables: &Tables<'_>) -> Result<Vec<Row>, Fau
 
 // ---- transactions ----
 
-fn transactions(
-    sections: &Sections<'_>,
-    session_count: usize,
-    id_count: usize,
+/// The columns of transactions whose operations are in the history; `first_op` is where each one's begin.
+pub(super) fn transactions(
+    sections: &impl Columns,
+    first_op: Vec<u32>,
+    (session_count, id_count): (usize, usize),
     history: &mut History,
 ) -> Result<(), Fault> {
     let find = |number: u32| sections.place(number);
@@ -288,10 +314,6 @@ fn transactions(
     check_ids(&find(section::ID), &id, id_count)?;
     if id.is_empty() {
         id.resize(count, NO_ID);
-    }
-    let mut first_op: Vec<u32> = sections.column(section::FIRST_OP)?;
-    if first_op.is_empty() {
-        first_op.push(0);
     }
     let ends = (first_op.first().copied(), first_op.last().map(|&last| last as usize));
     if ends != (Some(0), Some(history.ops.len())) || first_op.windows(2).any(|pair| pair[0] > pair[1]) {
@@ -316,7 +338,7 @@ fn transactions(
 }
 
 /// Each explicit id belongs to one transaction.
-fn check_ids(place: &Place, ids: &[u32], count: usize) -> Result<(), Fault> {
+pub(super) fn check_ids(place: &Place, ids: &[u32], count: usize) -> Result<(), Fault> {
     let mut is_used = vec![false; count];
     for (index, &id) in ids.iter().enumerate().filter(|(_, id)| **id != NO_ID) {
         match is_used.get_mut(id as usize) {
@@ -352,7 +374,7 @@ fn check_timestamps(place: &Place, spans: &[Span], logical: &[[u32; 2]]) -> Resu
 
 // ---- rare fields ----
 
-fn extras(sections: &Sections<'_>, history: &mut History) -> Result<(), Fault> {
+fn extras(sections: &impl Columns, history: &mut History) -> Result<(), Fault> {
     let masks: Vec<u16> = sections.column(section::CLOCK_MASKS)?;
     let clocks = sections.column(section::CLOCKS)?;
     history.op_clocks = OpClocks::from_parts(&masks, clocks, history.ops.len()).map_err(|place| {
@@ -400,7 +422,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn new(sections: &Sections<'_>, number: u32) -> Result<Self, Fault> {
+    fn new(sections: &impl Columns, number: u32) -> Result<Self, Fault> {
         Ok(Self { place: sections.place(number), text: sections.text(number)?, at: 0 })
     }
 
@@ -435,7 +457,7 @@ fn is_object(text: &str) -> bool {
     cursor.peek() == Ok(Kind::Object) && cursor.skip().is_ok() && cursor.is_done()
 }
 
-fn header(sections: &Sections<'_>) -> Result<Header, Fault> {
+pub(super) fn header(sections: &impl Columns) -> Result<Header, Fault> {
     let level = sections.text(section::LEVEL)?;
     let extra = sections.text(section::HEADER_EXTRA)?;
     if !extra.is_empty() && !is_object(&extra) {

@@ -40,7 +40,7 @@ pub(super) fn push(words: &mut Vec<u32>, predicate: &Predicate) {
 }
 
 /// All predicates; on damage, the index of the word.
-pub(super) fn read(words: &[u32], tables: &Tables<'_>) -> Result<Vec<Predicate>, usize> {
+pub(super) fn read(words: &[u32], tables: &Tables) -> Result<Vec<Predicate>, usize> {
     let mut reader = Reader { words, at: 0, tables };
     let mut predicates = Vec::new();
     while reader.at < words.len() {
@@ -52,7 +52,7 @@ pub(super) fn read(words: &[u32], tables: &Tables<'_>) -> Result<Vec<Predicate>,
 struct Reader<'a> {
     words: &'a [u32],
     at: usize,
-    tables: &'a Tables<'a>,
+    tables: &'a Tables,
 }
 
 impl Reader<'_> {
