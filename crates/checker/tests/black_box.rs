@@ -118,6 +118,29 @@ fn unknown_outcomes_under_predicates() {
     }
 }
 
+/// Somebody of unknown outcome changed a row that nobody can have written: whoever saw the change saw somebody else's, or
+/// nobody's. It comes up together with a question about another key.
+#[test]
+fn unknown_outcomes_that_found_what_nobody_wrote() {
+    let late = "a: r(y,_) w(z,8) w(k,1)\nb: r(k,1) q(value>=7)=[]\nu: u(value>=5 -> 2)=[x]?\n";
+    for (rest, expected) in [
+        ("c: r(x,2) w(y,1)\nd: r(y,1) w(x,2)\ne: w(z,1)\n", "violated"),
+        ("c: r(x,2) w(y,1)\nd: r(y,1) w(x,2)\ne: w(z,1)\nf: w(x,3)\ng: w(x,4)\n", "violated"),
+        ("c: r(x,2) w(y,1)\nd: w(x,2)\ne: w(z,1)\n", "accepted"),
+        ("c: r(x,2) w(y,1)\nd: r(y,1) w(x,2)\ne: w(z,1) | w(x,6)\n", "accepted"),
+    ] {
+        let history = notation::parse(&format!("{late}{rest}")).expect("it is a history");
+        for level in strong_levels() {
+            assert_eq!(fault(&history, level, &Options::default()), None, "{late}{rest} at {level}");
+            assert_eq!(
+                check(&history, level, &Options::default()).verdict.name(),
+                expected,
+                "{rest} at {level}"
+            );
+        }
+    }
+}
+
 /// Several predicates in one transaction, some of whose results contradict each other.
 #[test]
 fn predicates_that_contradict_each_other() {

@@ -96,6 +96,31 @@ fn assert_decided(counts: &[(Strategy, usize)], least: usize) {
     }
 }
 
+/// Who compares strategies, or a strategy with and without a pass, compares what the names say: some questions are answered
+/// before the search where a strategy prunes, and none where it does not.
+#[test]
+fn who_prunes_answers_questions_before_the_search() {
+    let shape = Shape { unique_values: 100, unknown: 0, transactions: (4, 8), ..Shape::registers() };
+    let level = Level { session: true, ..Level::SERIALIZABLE };
+    let prunes = [Strategy::EagerCobra, Strategy::EagerVeristrong];
+    let none = Passes::default().without("prune").expect("it is a pass");
+    let cases = prunes.iter().flat_map(|&strategy| [(strategy, Passes::default()), (strategy, none)]);
+    for (strategy, passes) in cases.chain([(Strategy::EagerPairs, Passes::default())]) {
+        let (mut questions, mut open) = (0.0, 0.0);
+        for seed in seeds(100) {
+            let options = Options { strategy, passes, ..Options::default() };
+            let stats = check(&shape.history(seed), level, &options).stats;
+            let number = |name: &str| stats.entries.iter().find(|it| it.0 == name).map(|it| it.1);
+            // Where a contradiction is found on the way nothing is left to count.
+            if let (Some(all), Some(left)) = (number("questions"), number("open")) {
+                (questions, open) = (questions + all, open + left);
+            }
+        }
+        let is_pruned = passes == Passes::default() && prunes.contains(&strategy);
+        assert!(questions > 0.0 && (open < questions) == is_pruned, "{strategy}: {open} of {questions}");
+    }
+}
+
 #[test]
 fn registers() {
     assert_decided(&compare(&Shape::registers(), seeds(400), &Options::default()), 300);

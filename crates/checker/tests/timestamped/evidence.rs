@@ -115,3 +115,14 @@ fn every_axiom_has_a_name_of_its_own() {
     assert_eq!(names.len(), Axiom::ALL.len());
     assert_eq!(EdgeKind::Ts.name(), "ts");
 }
+
+/// Only the first finding is argued; how many there are of each kind is counted.
+#[test]
+fn findings_are_counted_by_kind() {
+    let text = "1: w(x,1) @@1..4\n2: w(x,2) @@2..5\n3: r(x,7) r(y,8) @@6..7\n4: w(y,1) r(y,3) @@8..9\n";
+    let history = notation::parse(text).expect("the notation is right");
+    let outcome = timestamped::outcome(&history, level(Rule::SnapshotIsolation), &Options::default());
+    let counted: Vec<(&str, f64)> =
+        outcome.stats.entries.into_iter().filter(|(name, _)| name.ends_with("_findings")).collect();
+    assert_eq!(counted, [("int_findings", 1.0), ("ext_findings", 2.0), ("noconflict_findings", 1.0)]);
+}
