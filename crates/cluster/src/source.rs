@@ -5,7 +5,7 @@
 //! time of the history, and the frontier moves.
 
 use crate::exchange::everybody;
-use crate::job::Job;
+use crate::job::{By, Job};
 use crate::setup::Failure;
 use history::formats::{Stretch, stretches};
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub enum Share {
 
 /// About how many bytes all workers together read at once: what is under way takes so much memory however many they are.
 const STRETCH_BYTES: u64 = 4 << 20;
+/// The same where results decide: everything that was read stays anyway, and the fewer parts, the less is looked up.
+const STRETCH_BYTES_RESULTS: u64 = 8 << 20;
 /// The least that is read at once.
 const STRETCH_BYTES_MIN: u64 = 256 << 10;
 
@@ -59,7 +61,8 @@ struct Holding {
 
 /// The stretches of a worker.
 pub(crate) fn deal(worker: &mut Worker, job: &Job) -> Result<Vec<Dealt>, Failure> {
-    let cut = cut(job, (STRETCH_BYTES / worker.peers() as u64).max(STRETCH_BYTES_MIN));
+    let all = if job.by == By::Results { STRETCH_BYTES_RESULTS } else { STRETCH_BYTES };
+    let cut = cut(job, (all / worker.peers() as u64).max(STRETCH_BYTES_MIN));
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let holding = Holding {
         process: job.setup.process(),

@@ -200,7 +200,7 @@ impl<'h> Work<'h> {
             homes: part.keys().ids().map(|id| home(part.keys().get(id), homes) as u16).collect(),
             stamps: vec![(NONE, 0); part.keys().len()],
             own: Vec::new(),
-            writers: (0..homes).map(|home| Writer::new(part, home, from, order)).collect(),
+            writers: (0..homes).map(|home| Writer::new(part, (home, homes), from, order)).collect(),
             counts_earlier,
             kept: Kept {
                 order,
@@ -273,11 +273,16 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(part: &History, home: usize, from: usize, order: u64) -> Self {
+    fn new(part: &History, (home, homes): (usize, usize), from: usize, order: u64) -> Self {
+        // About half of the operations are reads; a column that grows is copied.
+        let share = part.op_count() / homes.max(1) / 8 * 5;
         let digest = Digest {
             home: home as u32,
             from: from as u32,
             order,
+            keys: Vec::with_capacity(part.keys().len() / homes.max(1) / 8 * 9),
+            reads: Vec::with_capacity(share),
+            writes: Vec::with_capacity(share),
             literals: vec![Literal::Absent],
             ..Digest::default()
         };

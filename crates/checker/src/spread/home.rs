@@ -12,14 +12,14 @@ use super::graph::Layout;
 use super::lanes::{Lanes, Seen};
 use super::{DOUBTFUL, NONE, Open};
 use crate::timestamped::online::Datum;
-use crate::timestamped::shards::{Label, Literal};
+use crate::timestamped::shards::{Label, Literal, Numbers};
 use history::ValueId;
 use rustc_hash::FxHashMap;
 
 /// The home of some keys.
 #[derive(Debug, Default)]
 pub struct Home {
-    numbers: FxHashMap<Label, u32>,
+    numbers: Numbers,
     initial: Vec<u32>,
     values: Values,
     came: Vec<Came>,
@@ -110,11 +110,11 @@ impl Home {
     }
 
     fn number(&mut self, label: &Label) -> u32 {
-        if let Some(&number) = self.numbers.get(label) {
+        if let Some(number) = self.numbers.get(label) {
             return number;
         }
         let number = self.initial.len() as u32;
-        self.numbers.insert(label.clone(), number);
+        self.numbers.insert(label, number);
         self.initial.push(ValueId::UNKNOWN.0);
         number
     }
@@ -130,7 +130,7 @@ impl Home {
             return Err(open);
         }
         // 1. Names and values are needed no more.
-        self.numbers = FxHashMap::default();
+        self.numbers = Numbers::default();
         self.values = Values::default();
         self.came.sort_unstable_by_key(|came| came.order);
         // 2. Writes and reads by key, each in the order of the history.

@@ -30,7 +30,7 @@ mod shard;
 
 pub use digest::{Digest, Digested, digest};
 pub use label::{Label, home};
-pub(crate) use label::{Literal, Numbered};
+pub(crate) use label::{Literal, Numbered, Numbers};
 pub use sessions::{Ends, Sessions};
 pub use shard::Shard;
 

@@ -2,6 +2,7 @@
 
 use super::super::online::Datum;
 use history::{Id, Name, NameRef, ValueId, ValueRef, Values};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -114,6 +115,36 @@ impl Literal {
     }
 }
 
+/// Numbers of names that are known. Integers, as most keys are, lie apart: an entry is half as large and found without a second
+/// look.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    integers: FxHashMap<i64, u32>,
+    texts: FxHashMap<Box<str>, u32>,
+}
+
+impl Numbers {
+    #[inline]
+    pub(crate) fn get(&self, label: &Label) -> Option<u32> {
+        match label {
+            Label::Int(number) => self.integers.get(number).copied(),
+            Label::Text(text) => self.texts.get(text).copied(),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, label: &Label, number: u32) {
+        match label {
+            Label::Int(integer) => self.integers.insert(*integer, number),
+            Label::Text(text) => self.texts.insert(text.clone(), number),
+        };
+    }
+
+    pub(crate) fn into_labels(self) -> impl Iterator<Item = (Label, u32)> {
+        let integers = self.integers.into_iter().map(|(integer, number)| (Label::Int(integer), number));
+        integers.chain(self.texts.into_iter().map(|(text, number)| (Label::Text(text), number)))
+    }
+}
+
 /// The names of some ids of a part, by their place in a list that grows as they occur.
 #[derive(Debug)]
 pub(crate) struct Numbered {
@@ -128,7 +159,7 @@ impl Numbered {
     }
 
     /// The number of an id; `add` is told of those that are new.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(&mut self, id: impl Id, next: usize, add: impl FnOnce()) -> u32 {
         let number = &mut self.number[id.index()];
         if *number == Self::NONE {

@@ -6,12 +6,11 @@
 use super::super::online::Datum;
 use super::super::versions::{Version, Versions};
 use super::digest::{Deed, Digest, Entry, NOTHING};
-use super::label::Literal;
+use super::label::{Literal, Numbers};
 use super::sessions::Moment;
 use super::{Label, Suspects};
 use crate::{Level, Rule};
 use history::{Timestamp, ValueId};
-use rustc_hash::FxHashMap;
 
 /// How many times the longest transaction so far versions are kept back.
 const REACH: i64 = 4;
@@ -45,35 +44,6 @@ impl Waiting {
         *txns = txns[self.next..].to_vec();
         txns.iter_mut().for_each(|txn| txn.deeds -= gone);
         self.next = 0;
-    }
-}
-
-/// Our number of each key. Integers, as most keys are, lie apart: an entry is half as large and found without a second look.
-#[derive(Default)]
-struct Numbers {
-    integers: FxHashMap<i64, u32>,
-    texts: FxHashMap<Box<str>, u32>,
-}
-
-impl Numbers {
-    #[inline]
-    fn get(&self, label: &Label) -> Option<u32> {
-        match label {
-            Label::Int(number) => self.integers.get(number).copied(),
-            Label::Text(text) => self.texts.get(text).copied(),
-        }
-    }
-
-    fn insert(&mut self, label: &Label, number: u32) {
-        match label {
-            Label::Int(integer) => self.integers.insert(*integer, number),
-            Label::Text(text) => self.texts.insert(text.clone(), number),
-        };
-    }
-
-    fn into_labels(self) -> impl Iterator<Item = (Label, u32)> {
-        let integers = self.integers.into_iter().map(|(integer, number)| (Label::Int(integer), number));
-        integers.chain(self.texts.into_iter().map(|(text, number)| (Label::Text(text), number)))
     }
 }
 
