@@ -136,6 +136,38 @@ fn forgetting_changes_no_answer() {
     }
 }
 
+/// What is learnt follows from the clauses, so it holds wherever they do; also once half of it was forgotten.
+#[test]
+fn what_is_learnt_after_forgetting_follows() {
+    let mut most = 0;
+    for seed in 0..12 {
+        let mut random = Random(seed);
+        let vars = 150;
+        let planted: Vec<bool> = (0..vars).map(|_| random.below(2) == 0).collect();
+        let holds = |lit: &Lit| planted[lit.var().0 as usize] == lit.is_positive();
+        // Clauses that hold in several literals tell where the answer is: most are left out.
+        let clauses: Vec<Vec<Lit>> = random_clauses(&mut random, vars, 8 * vars, 3)
+            .into_iter()
+            .filter(|clause| match clause.iter().filter(|lit| holds(lit)).count() {
+                0 => false,
+                1 => true,
+                _ => random.below(4) == 0,
+            })
+            .collect();
+        let mut solver = plain(vars);
+        solver.log_proof();
+        clauses.iter().for_each(|clause| solver.add_clause(clause, 0));
+        assert_eq!(solver.solve(), Progress::Consistent, "seed {seed}");
+        for step in solver.proof().expect("it was asked for") {
+            if let ProofStep::Learnt { lits } = step {
+                assert!(lits.iter().any(holds), "seed {seed}: {lits:?}");
+            }
+        }
+        most = most.max(solver.counters().conflicts);
+    }
+    assert!(most > 6_000, "{most} conflicts: nothing was forgotten");
+}
+
 #[test]
 fn who_is_asked_to_stop_stops_and_can_go_on() {
     use std::sync::Arc;
