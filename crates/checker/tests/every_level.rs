@@ -143,6 +143,18 @@ fn orders_that_lists_show_are_argued_with() {
     }
 }
 
+/// Somebody of unknown outcome took effect, for its append was seen, and read a list that another one contradicts. That is
+/// told, and not that the append came from nowhere.
+#[test]
+fn lists_that_somebody_of_unknown_outcome_read_are_argued_with() {
+    let text = "1: a(x,1)\n2: a(x,2)\n3: r(x,[1 2])\n4: r(x,[2]) a(y,1)?\n5: r(y,[1])\n";
+    for level in ["SER", "SI", "RC"] {
+        let (history, evidence) = evidence(text, level);
+        assert_eq!(evidence.anomaly.name, "incompatible-order", "{level}: {evidence:?}");
+        assert!(names(&history, &evidence.transactions).contains(&"5:0".to_owned()), "{level}: {evidence:?}");
+    }
+}
+
 /// Read uncommitted forbids little: what a scan showed from nowhere is told with the scan and by its name.
 #[test]
 fn what_a_scan_showed_from_nowhere_is_told() {
