@@ -136,13 +136,14 @@ fn forgetting_changes_no_answer() {
     }
 }
 
-/// What is learnt follows from the clauses, so it holds wherever they do; also once half of it was forgotten.
+/// What is learnt follows from the clauses, so it holds wherever they do; also once half of it was forgotten: what
+/// is the reason of something is kept. A history would be called violated for what does not follow.
 #[test]
 fn what_is_learnt_after_forgetting_follows() {
     let mut most = 0;
-    for seed in 0..12 {
+    for seed in 0..16 {
         let mut random = Random(seed);
-        let vars = 150;
+        let vars = 200;
         let planted: Vec<bool> = (0..vars).map(|_| random.below(2) == 0).collect();
         let holds = |lit: &Lit| planted[lit.var().0 as usize] == lit.is_positive();
         // Clauses that hold in several literals tell where the answer is: most are left out.
@@ -165,7 +166,7 @@ fn what_is_learnt_after_forgetting_follows() {
         }
         most = most.max(solver.counters().conflicts);
     }
-    assert!(most > 6_000, "{most} conflicts: nothing was forgotten");
+    assert!(most > 12_000, "{most} conflicts: nothing was forgotten");
 }
 
 #[test]
