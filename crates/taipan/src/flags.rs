@@ -3,6 +3,7 @@
 mod databases;
 mod hunting;
 mod installing;
+mod numbers;
 mod watch;
 mod workers;
 
@@ -18,6 +19,7 @@ use checker::{Level, Passes, Strategy};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use history::formats::Format;
+use numbers::count;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -455,7 +457,7 @@ pub(crate) struct PolicyFlags {
     pub(crate) assume: Vec<Assumption>,
 
     /// Clients' clocks may differ by this much, in the history's own unit
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<i64>(0.., "1000"))]
     pub(crate) clock_skew: i64,
 
     /// Whether a read must, may or never does see its own transaction's earlier writes
@@ -508,7 +510,7 @@ pub(crate) struct LimitFlags {
     pub(crate) max_memory: Option<u64>,
 
     /// Use this many threads; 0 is one a core
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>(0.., "4"))]
     pub(crate) threads: usize,
 }
 
@@ -605,15 +607,15 @@ pub(crate) struct WorkloadFlags {
     pub(crate) workload: String,
 
     /// How many transactions
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10_000)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10_000, value_parser = count::<u64>(0.., "10000"))]
     pub(crate) transactions: u64,
 
     /// How many clients [default: 8 on a real database, 24 on a simulated one]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u32>(0.., "8"))]
     pub(crate) sessions: Option<u32>,
 
     /// The same seed gives the same transactions
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u64>(0.., "7"))]
     pub(crate) seed: Option<u64>,
 
     /// Change a setting; may be given several times

@@ -1,6 +1,6 @@
 //! What the user can type for commands that drive a database.
 
-use super::seconds;
+use super::{count, seconds};
 use clap::{Args, ValueEnum};
 use databases::Fault;
 use std::time::Duration;
@@ -83,7 +83,7 @@ pub(crate) struct MatrixFlags {
     pub(crate) trace: Option<String>,
 
     /// Play everything so many times; every run must agree
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u32>(1.., "1"))]
     pub(crate) runs: u32,
 }
 

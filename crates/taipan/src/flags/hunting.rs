@@ -1,7 +1,7 @@
 //! What the user can type for `taipan hunt`.
 
 use super::databases::sql_targets;
-use super::seconds;
+use super::{count, seconds};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,27 +40,27 @@ pub(crate) struct HuntFlags {
     pub(crate) findings: Option<usize>,
 
     /// Transactions of a case
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = count::<u32>(1..=100, "4"))]
     pub(crate) transactions: u32,
 
     /// Statements of a transaction
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = count::<u32>(1..=100, "5"))]
     pub(crate) statements: u32,
 
     /// Tables of a schema, at most
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count::<u32>(1..=20, "3"))]
     pub(crate) tables: u32,
 
     /// Rows of a table at the start, at most
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = count::<u32>(1..=1000, "10"))]
     pub(crate) rows: u32,
 
     /// How deep expressions and sub-queries go
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=8))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count::<u32>(0..=8, "3"))]
     pub(crate) depth: u32,
 
     /// Orders without transactions that each case is compared with
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = count::<u32>(1.., "2"))]
     pub(crate) orders: u32,
 
     /// How often something is generated, such as update=40; may be given several times

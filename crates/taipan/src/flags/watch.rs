@@ -1,6 +1,6 @@
 //! The flags of `taipan watch`.
 
-use super::{CrewFlags, bytes, level, seconds};
+use super::{CrewFlags, bytes, count, level, seconds};
 use checker::Level;
 use clap::Args;
 use std::net::SocketAddr;
@@ -103,7 +103,7 @@ pub(crate) struct WatchFlags {
     pub(crate) longest: Duration,
 
     /// Instead of times: how many others may arrive, and commit, before a transaction does
-    #[arg(long, value_name = "TRANSACTIONS", conflicts_with_all = ["grace", "longest"], help_heading = "Certainty")]
+    #[arg(long, value_name = "TRANSACTIONS", conflicts_with_all = ["grace", "longest"], help_heading = "Certainty", value_parser = count::<u64>(0.., "10000"))]
     pub(crate) window: Option<u64>,
 
     /// Only lines {"watermark":TIMESTAMP} in the stream make verdicts final

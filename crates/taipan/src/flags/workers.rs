@@ -1,6 +1,6 @@
 //! Who works.
 
-use super::ReadingFlags;
+use super::{ReadingFlags, count};
 use clap::{Args, ValueEnum};
 use history::formats::Format;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Workers; what is found does not depend on them")]
 pub(crate) struct CrewFlags {
     /// Deal the work out to this many workers of a dataflow [default: one thread, and no dataflow]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = count::<u16>(1..=1024, "2"))]
     pub(crate) workers: Option<u16>,
 
     /// Also to other processes: the file has one `host:port` a line, and every process gets the same. Each has --workers
@@ -19,15 +19,15 @@ pub(crate) struct CrewFlags {
     pub(crate) cluster: Option<PathBuf>,
 
     /// Which line of HOSTS.txt this process is, from 0; process 0 tells what is found
-    #[arg(long, value_name = "K", requires = "cluster")]
+    #[arg(long, value_name = "K", requires = "cluster", value_parser = count::<usize>(0.., "0"))]
     pub(crate) process: Option<usize>,
 
     /// Wait this many seconds for the other processes
-    #[arg(long, value_name = "SECS", default_value_t = 60, requires = "cluster")]
+    #[arg(long, value_name = "SECS", default_value_t = 60, requires = "cluster", value_parser = count::<u64>(0.., "60"))]
     pub(crate) wait: u64,
 
     /// Say on standard error every SECS seconds how far each worker is
-    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "2")]
+    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "2", value_parser = count::<u64>(0.., "2"))]
     pub(crate) monitor: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct SplitFlags {
     pub(crate) folder: PathBuf,
 
     /// How many shards
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = count::<u16>(1..=1000, "16"))]
     pub(crate) shards: u16,
 
     /// What decides where a transaction goes
