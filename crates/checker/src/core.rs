@@ -14,7 +14,9 @@ use crate::levels::{Level, Rule};
 use crate::modules;
 use crate::naming;
 use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe, observe_unsettled};
+use crate::pigeonhole::{self, crowd};
 use crate::pipeline::{Decision, decide, explain as explain_problem};
+use crate::prove::TRIED_MAX;
 use crate::restrict::{Part, restrict, restrict_for, restrict_to_reads};
 use crate::rows;
 use crate::settle::settle;
@@ -151,6 +153,13 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
         let anomaly = naming::name(history, &edges);
         return Evidence { anomaly, transactions: start, edges, support };
     }
+    let counted = |txns: &[TxnId]| {
+        crowd(history, txns, options.ryow).filter(|_| pigeonhole::applies(level) && !options.mixed)
+    };
+    if start.len() > TRIED_MAX && counted(&start).is_some_and(|it| it.needs_all(history, &start)) {
+        let anomaly = naming::lost_update();
+        return Evidence { anomaly, transactions: start, edges: Vec::new(), support: Vec::new() };
+    }
     let part = shrink(history, level, options, start);
     let is_small = part.txns.len() <= ARGUED_MAX;
     let argue = || {
@@ -160,7 +169,10 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
     let argument = is_small.then(argue).flatten();
     let mut transactions = part.txns.clone();
     let Some(argument) = argument else {
-        let anomaly = unargued(level, transactions.len());
+        let anomaly = match counted(&transactions) {
+            Some(_) => naming::lost_update(),
+            None => unargued(level, transactions.len()),
+        };
         return Evidence { anomaly, transactions, edges: Vec::new(), support: Vec::new() };
     };
     let whole = with_culprits(history, &part);

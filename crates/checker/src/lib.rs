@@ -34,6 +34,7 @@ mod naming;
 mod observe;
 pub mod oracle;
 mod parts;
+mod pigeonhole;
 mod pipeline;
 mod problem;
 mod prove;
@@ -64,6 +65,7 @@ pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, UnknownLevel, i
 pub use logical::split as split_into_logical;
 pub use looked_at::LookedAt;
 pub use modules::{Additions, CommitOrder, HappenedBefore, Linearizable, Module, VersionOrders};
+pub use pigeonhole::{Crowd, crowd};
 pub use pipeline::{check, check_sharing};
 pub use prove::add_proof;
 pub use reduce::{Reduced, reduce};

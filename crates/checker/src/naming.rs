@@ -17,7 +17,7 @@ pub(crate) fn name(history: &History, edges: &[Edge]) -> Anomaly {
         return anomaly("incompatible-order", None);
     }
     if is_lost_update(edges) {
-        return anomaly("lost-update", Some("lost update"));
+        return lost_update();
     }
     let count = |kind| edges.iter().filter(|edge| edge.kind == kind).count();
     let anti = count(EdgeKind::Rw);
@@ -48,6 +48,11 @@ pub(crate) fn name(history: &History, edges: &[Edge]) -> Anomaly {
     let is_ordered = !order.is_empty() || count(EdgeKind::Added) > 0;
     let common = if is_ordered { Some("stale read").filter(|_| anti == 1).or(common) } else { common };
     anomaly(&format!("{base}{order}"), common)
+}
+
+/// One of several that replaced the same version.
+pub(crate) fn lost_update() -> Anomaly {
+    anomaly("lost-update", Some("lost update"))
 }
 
 fn anomaly(name: &str, common: Option<&'static str>) -> Anomaly {

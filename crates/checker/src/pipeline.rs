@@ -18,6 +18,7 @@ use crate::modules;
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
 use crate::parts;
+use crate::pigeonhole;
 use crate::refine::{Questions, Refined};
 use crate::resolve;
 use crate::rows;
@@ -289,7 +290,15 @@ pub(crate) fn explain(
 ) -> Decision {
     // 3. What every explanation has.
     let known = Known::new(history, problem, level, options.clock_skew);
-    // 4. Where many reads are ambiguous: what follows from it. It serves acceptance only, because a
+    // 4. What counting shows, no search finds. A cycle is shorter to tell.
+    if let Some(crowd) = pigeonhole::find(problem) {
+        let txns = match schedule::schedule(history, problem, &known) {
+            Scheduled::Stuck(stuck) => core::known_cycle(problem, &known, &stuck),
+            Scheduled::Order { .. } => crowd.txns(problem),
+        };
+        return Decision::Impossible(txns.into_iter().map(|txn| problem.txns[txn as usize]).collect());
+    }
+    // 5. Where many reads are ambiguous: what follows from it. It serves acceptance only, because a
     //    contradiction found with its help does not show all that it rests on.
     if options.passes.saturate && saturate::is_worth_it(problem, &known) {
         if let Some(witness) = at_first_sight(history, problem, &known) {
@@ -344,7 +353,7 @@ fn search(
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
-    // 5. A first order.
+    // 6. A first order.
     let started = Instant::now();
     let scheduled = schedule::schedule(history, &problem, known);
     stats.record("schedule_ms", milliseconds(started));
@@ -359,7 +368,7 @@ fn search(
     let mut effective = Vec::new();
     let mut questions = None;
     loop {
-        // 6. Replay, blame, refine.
+        // 7. Replay, blame, refine.
         if !suspects.is_empty() {
             let started = Instant::now();
             let questions = questions
@@ -381,7 +390,7 @@ fn search(
                 }
             }
         }
-        // 7. What predicates say, where the order does not keep to it.
+        // 8. What predicates say, where the order does not keep to it.
         match demanded(history, &mut problem, known, (&position, &effective), &mut questions, stats) {
             Ok(more) if more.is_empty() => {
                 questions.iter().for_each(|questions| record(stats, &questions.counters()));

@@ -10,13 +10,14 @@ use crate::certify::{Atom, Certificate, Lemma};
 use crate::eager::{Refutable, refute};
 use crate::levels::{Level, Rule};
 use crate::observe::{INITIAL, NONE, Problem, Read, Txn, normal, observe};
+use crate::pigeonhole;
 use crate::verdict::{Options, Ryow};
 use history::{History, Id, KeyId, Operation, ValueId};
 use rustc_hash::FxHashMap;
 use solver::{Lit, Node, ProofStep, Var};
 
 /// Cores up to this size are tried in all orders; that needs no proof.
-const TRIED_MAX: usize = 12;
+pub(crate) const TRIED_MAX: usize = 12;
 
 /// Gives the certificate of a violation a proof, if its core is large and of a kind that proofs cover.
 pub fn add_proof(certificate: &mut Certificate<'_>, history: &History, options: &Options) {
@@ -30,6 +31,9 @@ fn prove(part: &History, level: Level, options: &Options) -> Option<Vec<Lemma>> 
     let problem = observe(part, options.ryow).ok()?;
     if !problem.alternatives.is_empty() || problem.len() != part.len() {
         return None;
+    }
+    if let Some(crowd) = pigeonhole::find(&problem) {
+        return Some(vec![Lemma::Crowd(crowd.readers(&problem).collect())]);
     }
     let mut question = Question {
         part,

@@ -34,11 +34,13 @@ mod observed;
 
 use crate::Level;
 use crate::oracle::tiny::{Sketch, SketchOp, SketchTxn};
+use crate::pigeonhole::{self, crowd};
+use crate::prove::TRIED_MAX;
 use crate::restrict::restrict_for;
 use crate::rows;
 use crate::verdict::{Evidence, Options, Verdict};
 use hidden::Hiding;
-use history::{History, Id, Name, Operation, TxnId};
+use history::{History, Id, Name, OpId, Operation, TxnId};
 use observed::{Observed, is_write};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -89,7 +91,9 @@ fn reduce_once(
     let named: FxHashMap<String, TxnId> = named.collect();
     let mut reducing =
         Reducing { question, anomaly: evidence.anomaly.name.clone(), best, evidence, is_minimal: true };
-    reducing.run();
+    if !reducing.count() {
+        reducing.run();
+    }
     let Reducing { mut best, evidence, is_minimal, .. } = reducing;
     let origins =
         best.transactions.iter().map(|txn| txn.id.as_ref().and_then(|id| named.get(id).copied())).collect();
@@ -236,6 +240,25 @@ struct Reducing<'o> {
 }
 
 impl Reducing<'_> {
+    /// Where counting shows the violation, whatever is not counted goes, and then nothing else can.
+    fn count(&mut self) -> bool {
+        let history = self.best.build();
+        let all: Vec<TxnId> = history.transactions().map(|txn| txn.id()).collect();
+        let Question { level, options, .. } = self.question;
+        let may_count = all.len() > TRIED_MAX && pigeonhole::applies(level) && !options.mixed;
+        let found = may_count.then(|| crowd(&history, &all, options.ryow)).flatten();
+        let Some(crowd) = found.filter(|crowd| crowd.needs_all(&history, &all)) else { return false };
+        let op =
+            |(txn, place): (usize, usize)| OpId(history.transaction(all[txn]).first_op().0 + place as u32);
+        let counted = without(&self.best, |place| !crowd.needs(&history, op(place)));
+        if counted != self.best && !self.attempt(counted) {
+            return false;
+        }
+        self.drop_initial_values();
+        self.drop_clocks();
+        true
+    }
+
     fn run(&mut self) {
         loop {
             let before = self.best.clone();

@@ -31,8 +31,8 @@
 //! family it is the definition itself.
 //!
 //! *Steps*: (1) [`observe`](crate::observe) with every read apart, and what lists show of version orders
-//! ([`bases`]); (2) the orders that count; (3) where every source is known, the levels whose obligations do not feed back are decided
-//! by [`saturate`] in near-linear time; (4) everything else by [`search`]: an order, the reads it
+//! ([`bases`]); (2) the orders that count; (3) what counting shows ([`pigeonhole`]); (4) where every source is known, the levels whose obligations do not feed back are decided
+//! by [`saturate`] in near-linear time; (5) everything else by [`search`]: an order, the reads it
 //! breaks, a clause for each, the solver. Read uncommitted is [`dirty`]. Without predicates repeatable read
 //! is serializability, so it goes there.
 //!
@@ -55,6 +55,7 @@ use crate::levels::{Level, Rule};
 use crate::looked_at::LookedAt;
 use crate::modules;
 use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_with};
+use crate::pigeonhole;
 use crate::pipeline::{self, Decision};
 use crate::restrict::restrict_for;
 use crate::rows;
@@ -297,7 +298,13 @@ fn settle(
 ) -> Decision {
     // 2. The orders that count.
     let known = known(history, problem, setting.level, options.clock_skew);
-    // 3. Without open questions.
+    // 3. What counting shows, no search finds.
+    let forbids_lost_updates =
+        matches!(setting.sight, Sight::BeforeOwnWrite | Sight::Dependencies | Sight::Updates);
+    if forbids_lost_updates && let Some(crowd) = pigeonhole::find(problem) {
+        return impossible(problem, crowd.txns(problem));
+    }
+    // 4. Without open questions.
     let started = Instant::now();
     if is_settled(problem)
         && let Some(saturated) = saturate::saturate(history, problem, &known, setting.sight)
@@ -308,7 +315,7 @@ fn settle(
             Err(core) => impossible(problem, core),
         };
     }
-    // 4. With them. Where session order does not count it still tells the likely order: what keeps to it is
+    // 5. With them. Where session order does not count it still tells the likely order: what keeps to it is
     //    explained, and a part that has no explanation, with or without sessions, settles it too.
     if !setting.level.session {
         let with_sessions = Known { session: true, ..known.clone() };

@@ -585,9 +585,46 @@ fn a_large_core_of_list_orders_is_proved() {
     }
 }
 
+/// A lock that so many clients took, and one less than one less gave back.
+fn crowded(takers: usize) -> History {
+    let took = (0..takers).map(|session| format!("s{session}: r(lock,0) w(lock,1)\n"));
+    let gave = (0..takers - 2).map(|session| format!("t{session}: r(lock,1) w(lock,0)\n"));
+    read(&["init: lock=0\n".to_owned()].into_iter().chain(took).chain(gave).collect::<String>())
+}
+
+/// A search would try whom to blame: that there are too many is seen by counting, and so is the proof.
+#[test]
+fn more_that_replaced_a_value_than_versions_of_it_are_counted() {
+    let options = Options::default();
+    let history = crowded(40);
+    for rule in [Rule::CursorStability, Rule::ConsistentView, Rule::UpdateSerializable] {
+        let verdict = check(&history, Level::new(rule, false, false), &options).verdict;
+        let Verdict::Violated(evidence) = &verdict else { panic!("{rule:?}: {}", verdict.name()) };
+        assert_eq!((evidence.anomaly.name.as_str(), evidence.transactions.len()), ("lost-update", 78));
+    }
+    for level in [Level::SERIALIZABLE, Level::new(Rule::SnapshotIsolation, true, false)] {
+        let verdict = check(&history, level, &options).verdict;
+        let Verdict::Violated(evidence) = &verdict else { panic!("{level}: {}", verdict.name()) };
+        assert_eq!((evidence.anomaly.name.as_str(), evidence.transactions.len()), ("lost-update", 78));
+        let found = checker::crowd(&history, &evidence.transactions, Ryow::Must).expect("it is one");
+        assert_eq!((found.reads.len(), found.writers.len(), found.from_start), (40, 38, true));
+        let mut certificate = Certificate::new("h", &history, level, &options, &verdict);
+        add_proof(&mut certificate, &history, &options);
+        assert_eq!(ruling(&history, &certificate), Ruling::Certified);
+        assert_eq!(Certificate::parse(&written(&certificate)), Ok(certificate.clone()));
+        let Lemma::Crowd(takers) = proof_of(&mut certificate)[0].clone() else { panic!("it is counted") };
+        // One less is no crowd, nor is one of them twice, nor anybody else among them.
+        for wrong in [&takers[1..], &[&takers[1..], &takers[1..2]].concat(), &[&takers[1..], &[77]].concat()]
+        {
+            *proof_of(&mut certificate) = vec![Lemma::Crowd(wrong.to_vec())];
+            assert_eq!(ruling(&history, &certificate), Ruling::Refused(Refusal::Proof { place: Some(0) }));
+        }
+    }
+}
+
 fn mutate_lemma(lemma: &mut Lemma, random: &mut Random) {
     match lemma {
-        Lemma::Cycle(events) if !events.is_empty() => {
+        Lemma::Cycle(events) | Lemma::Crowd(events) if !events.is_empty() => {
             let place = random.below(events.len());
             match random.below(3) {
                 0 => drop(events.remove(place)),

@@ -1,9 +1,10 @@
 //! The data form of an explanation: everything a rendering needs, and nothing of the history it came from.
 
-use crate::shorten::Lens;
+use crate::shorten::{self, Lens};
+use crate::text::grouped;
 use crate::{Comparison, Part, Violation, argue, phrase};
-use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Reduced, Verdict};
-use history::{History, Id, Transaction, TxnId};
+use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Reduced, Ryow, Verdict};
+use history::{History, Id, Operation, Transaction, TxnId};
 use serde::Serialize;
 
 /// What is told of one check of one file at one level.
@@ -25,6 +26,8 @@ pub struct Finding {
     pub explanation: Vec<Step>,
     /// Steps that others follow from and that are not part of the cycle.
     pub support: Vec<Step>,
+    /// What counting shows of a core that is too large for steps.
+    pub counted: Option<String>,
     /// What the history tested; for an accepted one.
     pub coverage: Option<Coverage>,
     /// Every kind of anomaly that was found, if that was asked for; none otherwise.
@@ -171,6 +174,7 @@ impl Finding {
                     transactions: members(history, evidence, &lens),
                     explanation: argue::steps(history, &evidence.edges, &lens),
                     support: argue::steps(history, &evidence.support, &lens),
+                    counted: counted(history, evidence),
                     ..blank
                 }
             }
@@ -201,6 +205,7 @@ impl Finding {
             transactions,
             explanation: argue::steps(history, &evidence.edges, &lens),
             support: argue::steps(history, &evidence.support, &lens),
+            counted: counted(history, evidence),
             ..self
         }
     }
@@ -253,6 +258,7 @@ impl Finding {
             transactions: Vec::new(),
             explanation: Vec::new(),
             support: Vec::new(),
+            counted: None,
             coverage: None,
             anomalies: None,
             is_known: false,
@@ -264,6 +270,28 @@ impl Finding {
             cost,
         }
     }
+}
+
+/// What counting shows of a core without an argument.
+fn counted(history: &History, evidence: &Evidence) -> Option<String> {
+    if !evidence.edges.is_empty() {
+        return None;
+    }
+    let crowd = checker::crowd(history, &evidence.transactions, Ryow::Must)?;
+    let read = history.operation(*crowd.reads.first()?);
+    let Operation::Read { key, value, .. } = read else { return None };
+    let key = history.keys().get(key);
+    let value = shorten::value(history.values(), value, &Lens::default(), None);
+    let written = match crowd.writers.len() {
+        0 => "nobody wrote it".to_owned(),
+        1 => "1 transaction wrote it".to_owned(),
+        many => format!("{} transactions wrote it", grouped(many)),
+    };
+    let start = if crowd.from_start { "it was there from the start and " } else { "" };
+    Some(format!(
+        "two of the {} transactions that read {key} = {value} and replaced it replaced the same one: {start}{written}",
+        grouped(crowd.reads.len()),
+    ))
 }
 
 impl From<&Anomaly> for Named {

@@ -174,6 +174,10 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
                 }
                 (legend(finding))
             }
+            @if let Some(counted) = &finding.counted {
+                h3 { "The argument" }
+                p.so { "So " (counted) ". That cannot be." }
+            }
             @if !finding.support.is_empty() {
                 h3 { "What that rests on" }
                 ul.steps { @for step in &finding.support { (argument_step(step, None)) } }

@@ -19,6 +19,7 @@ pub fn json_line(finding: &Finding) -> String {
         transactions: violated.then_some(names),
         explanation: violated.then_some(&finding.explanation),
         support: &finding.support,
+        counted: finding.counted.as_deref(),
         anomalies: finding.anomalies.as_ref().map(|all| all.iter().map(Listed::from).collect()),
         coverage: finding.coverage.as_ref().map(Coverage::from),
         follows_from: finding.follows_from.as_deref(),
@@ -57,6 +58,8 @@ struct Object<'a> {
     explanation: Option<&'a Vec<Step>>,
     #[serde(skip_serializing_if = "<[Step]>::is_empty")]
     support: &'a [Step],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     anomalies: Option<Vec<Listed<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -368,8 +368,11 @@ fn write_steps(out: &mut String, steps: &[Step], depth: usize, palette: Palette)
     Ok(())
 }
 
-/// What a cycle comes to, or two lists that contradict each other.
+/// What a cycle comes to, two lists that contradict each other, or a count.
 pub(crate) fn conclusion(finding: &Finding) -> Option<String> {
+    if finding.counted.is_some() {
+        return finding.counted.clone();
+    }
     let steps = &finding.explanation;
     if let [one, two] = &steps[..]
         && finding.anomaly.as_ref().is_some_and(|anomaly| anomaly.name == "incompatible-order")

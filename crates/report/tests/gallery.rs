@@ -204,6 +204,25 @@ fn a_large_core_is_told_in_few_lines() {
     assert!(page.contains("No order at all") && page.contains("and 244 more"), "{page}");
 }
 
+/// A lock that more clients took than it was free: nobody can say which two, but it is told why.
+#[test]
+fn what_counting_shows_is_told() {
+    let took = (0..8).map(|session| format!("s{session}: r(lock,0) w(lock,1)\n"));
+    let gave = (0..6).map(|session| format!("t{session}: r(lock,1) w(lock,0)\n"));
+    let text = format!("init: lock=0\n{}{}", took.collect::<String>(), gave.collect::<String>());
+    let history = notation::parse(&text).expect("the notation is right");
+    let level = checker::Level::SERIALIZABLE;
+    let verdict = checker::check(&history, level, &checker::Options::default()).verdict;
+    let finding = Finding::new("h", level.name(), &history, &verdict, report::Cost::default());
+    let why = "two of the 8 transactions that read lock = 0 and replaced it replaced the same one: \
+               it was there from the start and 6 transactions wrote it";
+    let text = report::text(&finding, Palette::plain());
+    assert!(text.contains(&format!("so {why}\n")), "{text}");
+    assert!(report::json_line(&finding).contains(&format!("\"counted\":\"{why}\"")));
+    let page = report::html(&Told { findings: vec![finding], ..Told::default() });
+    assert!(page.contains(&format!("So {why}. That cannot be.")), "{page}");
+}
+
 #[test]
 fn pictures_and_pages() {
     let skew = GALLERY.iter().find(|case| case.name == "write_skew").expect("it is in the gallery");

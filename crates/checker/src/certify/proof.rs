@@ -6,7 +6,9 @@
 //! part that was cut out of the history; a lemma is one of
 //!
 //! * a *cycle*: the events of a circle do not all come before the next one. True of any order whatsoever;
-//! * a *clause*: follows from the facts and the lemmas before it by unit propagation alone (RUP).
+//! * a *clause*: follows from the facts and the lemmas before it by unit propagation alone (RUP);
+//! * a *crowd*: transactions that all read one value of one key and wrote the key, more than there were versions with that
+//!   value. Each replaced the version it read, and nobody else did that: a contradiction already.
 //!
 //! *Invariant*: every lemma accepted is true of every explanation, so a contradiction means that there is none.
 //!
@@ -36,6 +38,8 @@ pub enum Lemma {
     Cycle(Vec<u32>),
     /// One of these holds.
     Clause(Vec<Atom>),
+    /// These transactions replaced more versions than there are.
+    Crowd(Vec<u32>),
 }
 
 /// What may hold of an explanation.
@@ -72,9 +76,9 @@ pub(super) fn examine(
     proof: &[Lemma],
     budget: &Budget,
 ) -> Result<(), Flaw> {
-    let facts = Facts::of(part, level, ryow, clock_skew).map_err(Flaw::Beyond)?;
+    let mut facts = Facts::of(part, level, ryow, clock_skew).map_err(Flaw::Beyond)?;
     let mut units = Units::default();
-    for clause in facts.clauses {
+    for clause in std::mem::take(&mut facts.clauses) {
         units.add(&clause);
     }
     for (place, lemma) in proof.iter().enumerate() {
@@ -88,6 +92,8 @@ pub(super) fn examine(
                 units.add(&clause);
                 true
             }),
+            Lemma::Crowd(txns) if facts.are_a_crowd(txns) => return Ok(()),
+            Lemma::Crowd(_) => false,
             Lemma::Clause(atoms) => {
                 units.follows(atoms) && {
                     units.add(atoms);

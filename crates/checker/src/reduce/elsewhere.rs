@@ -7,10 +7,12 @@
 //! judged anew. A smaller core takes the place of the one before, until one is small enough, none is smaller, or the
 //! budget ends.
 //!
-//! *Cost*: a check of the whole for each of them; so only where the whole is not large.
+//! *Cost*: a check of the whole for each of them; so only where the whole is not large, and not where the core was found by
+//! counting ([`crate::pigeonhole`]): without one of them a search would have to find out what counting says.
 
 use super::{Reduced, reduce_once};
 use crate::Level;
+use crate::pigeonhole::crowd;
 use crate::restrict::restrict_for;
 use crate::rows;
 use crate::verdict::{Evidence, Options, Verdict};
@@ -36,6 +38,7 @@ pub(super) fn smaller(
         || rows::has_many(history)
         || options.mixed
         || !level.modules().is_empty()
+        || (evidence.edges.is_empty() && crowd(history, &evidence.transactions, options.ryow).is_some())
     {
         return best;
     }

@@ -13,6 +13,10 @@ const TRANSACTIONS_MAX: usize = 4_000;
 pub(super) struct Facts {
     pub(super) clauses: Vec<Vec<Atom>>,
     pub(super) events: u32,
+    /// Of each transaction that read a key and wrote it what it read.
+    replaced: FxHashMap<(u32, KeyId), ValueId>,
+    /// How many versions of a key carry a value.
+    versions: FxHashMap<(KeyId, ValueId), usize>,
 }
 
 /// A read from outside of its transaction.
@@ -67,6 +71,7 @@ impl Facts {
         }
         writer.orders(level, clock_skew);
         writer.writers();
+        let (replaced, versions) = (writer.replaced(), writer.versions());
         for read in std::mem::take(&mut writer.reads) {
             writer.read(&read);
         }
@@ -74,7 +79,19 @@ impl Facts {
             writer.list(&list);
         }
         let events = part.len() as u32 * if writer.snapshots { 2 } else { 1 };
-        Ok(Self { clauses: writer.clauses, events })
+        Ok(Self { clauses: writer.clauses, events, replaced, versions })
+    }
+
+    /// Whether these transactions all replaced one value of one key, of which there were fewer versions.
+    pub(super) fn are_a_crowd(&self, txns: &[u32]) -> bool {
+        let Some(&first) = txns.first() else { return false };
+        let mut others = txns.to_vec();
+        others.sort_unstable();
+        others.dedup();
+        self.replaced.iter().filter(|((txn, _), _)| *txn == first).any(|(&(_, key), value)| {
+            others.iter().all(|&txn| self.replaced.get(&(txn, key)) == Some(value))
+                && others.len() > self.versions.get(&(key, *value)).copied().unwrap_or(0)
+        })
     }
 }
 
@@ -243,6 +260,28 @@ impl Writer<'_> {
                 }
             }
         }
+    }
+
+    /// What was read from outside, and replaced, by those who certainly took effect.
+    fn replaced(&self) -> FxHashMap<(u32, KeyId), ValueId> {
+        let writes = |read: &&Outside| {
+            let left = self.left.get(&read.key);
+            self.failed(read.txn).is_none()
+                && left.is_some_and(|left| left.iter().any(|&(writer, _)| writer == read.txn))
+        };
+        self.reads.iter().filter(writes).map(|read| ((read.txn, read.key), read.value)).collect()
+    }
+
+    /// How many versions carry a value that was read, those of unknown outcome and the initial ones among them.
+    fn versions(&self) -> FxHashMap<(KeyId, ValueId), usize> {
+        let mut versions: FxHashMap<(KeyId, ValueId), usize> = FxHashMap::default();
+        for (&key, left) in &self.left {
+            left.iter().for_each(|&(_, value)| *versions.entry((key, value)).or_default() += 1);
+        }
+        for key in self.part.keys().ids() {
+            *versions.entry((key, self.plain(self.part.initial_value(key)))).or_default() += 1;
+        }
+        versions
     }
 
     fn read(&mut self, read: &Outside) {
