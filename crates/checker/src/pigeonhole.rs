@@ -110,6 +110,7 @@ pub(crate) fn find(problem: &Problem) -> Option<Found> {
     for (id, read) in (0..).zip(&problem.reads) {
         let is_certain = |version: u32| problem.alternative_of_version(version) == NONE;
         if !read.is_known()
+            && problem.alternative_of_read(id) == NONE
             && problem.standing[read.txn as usize] == Standing::In
             && problem.version_by(read.txn, read.key).is_some_and(is_certain)
             && let Some(value) = value_seen(problem, read)
@@ -121,7 +122,7 @@ pub(crate) fn find(problem: &Problem) -> Option<Found> {
     replaced.dedup_by_key(|&mut (key, value, txn, _)| (key, value, txn));
     let crowds = replaced.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)).filter_map(|readers| {
         let &(key, value, ..) = readers.first()?;
-        let (writers, from_start) = versions(problem, key, value);
+        let (writers, from_start) = versions(problem, key, value)?;
         let count = writers.len() + usize::from(from_start);
         let readers = readers.get(..=count)?.iter().map(|&(.., id)| id).collect();
         Some(Found { readers, writers, from_start })
@@ -143,12 +144,16 @@ fn value_seen(problem: &Problem, read: &Read) -> Option<ValueId> {
     values.all(|value| value == first).then_some(first)
 }
 
-/// Who may have written a value of a key, and whether it was there from the start.
-fn versions(problem: &Problem, key: u32, value: ValueId) -> (Vec<Txn>, bool) {
-    let with_value = problem.versions_of_key(key).iter().filter(|&&(other, _)| other == value);
+/// Who may have written a value of a key, and whether it was there from the start; `None` where a version may be anything.
+fn versions(problem: &Problem, key: u32, value: ValueId) -> Option<(Vec<Txn>, bool)> {
+    let all = problem.versions_of_key(key);
+    if all.iter().any(|(other, _)| !other.is_known()) {
+        return None;
+    }
+    let with_value = all.iter().filter(|&&(other, _)| other == value);
     let writers = with_value.map(|&(_, version)| problem.versions[version as usize].txn);
     let live = writers.filter(|&txn| problem.standing[txn as usize] != Standing::Out);
-    (live.collect(), problem.initial[key as usize] == value)
+    Some((live.collect(), problem.initial[key as usize] == value))
 }
 
 #[cfg(test)]
