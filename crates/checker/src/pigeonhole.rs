@@ -109,7 +109,10 @@ pub(crate) fn find(problem: &Problem) -> Option<Found> {
     let mut replaced: Vec<(u32, ValueId, Txn, u32)> = Vec::new();
     for (id, read) in (0..).zip(&problem.reads) {
         let is_certain = |version: u32| problem.alternative_of_version(version) == NONE;
+        // What was not shown in a range or by a predicate is no version that was read, and bases are none either.
+        let is_none = problem.unshown.binary_search(&id).is_ok() || problem.bases.binary_search(&id).is_ok();
         if !read.is_known()
+            && !is_none
             && problem.alternative_of_read(id) == NONE
             && problem.standing[read.txn as usize] == Standing::In
             && problem.version_by(read.txn, read.key).is_some_and(is_certain)

@@ -231,6 +231,16 @@ fn locks(seed: u64) -> History {
     notation::parse(&text).expect("the notation is right")
 }
 
+/// Whoever looked at a range and saw nothing did not read what it then replaced, below repeatable read.
+#[test]
+fn what_a_range_did_not_show_is_not_counted() {
+    let text = "0: r(x,_) d(x)\n1: scan(..)=[] a(x,2) | r(x,_) w(x,1)\n2: r(x,_) d(x)\n";
+    let history = notation::parse(text).expect("the notation is right");
+    for level in Level::all() {
+        assert_eq!(fault(&history, level, &Options::default()), None, "{level}");
+    }
+}
+
 /// More take a lock than it was free, or just as many.
 #[test]
 fn locks_and_other_values_that_come_back() {
