@@ -22,6 +22,7 @@ mod demand;
 mod eager;
 mod explain;
 mod fragment;
+mod gallop;
 mod instead;
 mod inventory;
 mod lanes;
@@ -65,7 +66,7 @@ pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, UnknownLevel, i
 pub use logical::split as split_into_logical;
 pub use looked_at::LookedAt;
 pub use modules::{Additions, CommitOrder, HappenedBefore, Linearizable, Module, VersionOrders};
-pub use pigeonhole::{Crowd, crowd};
+pub use pigeonhole::Crowd;
 pub use pipeline::{check, check_sharing};
 pub use prove::add_proof;
 pub use reduce::{Reduced, reduce};

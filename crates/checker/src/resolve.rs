@@ -5,6 +5,7 @@
 
 use crate::contents::Contents;
 use crate::demand::{self, Missing};
+use crate::gallop::gallop;
 use crate::lists::ListRead;
 use crate::observe::Contradiction;
 use crate::problem::{ALL_BUT, INITIAL, NONE, Problem, Read, Standing, Txn};
@@ -232,7 +233,7 @@ fn look_up(problem: &Problem, txn: Txn, raw: &RawRead, hints: &mut [u32]) -> (u3
     }
     let group = problem.versions_of_key(raw.key);
     let hint = &mut hints[raw.key as usize];
-    let first = first_not_below(group, raw.value, *hint as usize);
+    let first = gallop(group, *hint as usize, |&(value, _)| value < raw.value);
     *hint = first as u32;
     let with_value = group[first..].iter().take_while(|&&(value, _)| value == raw.value);
     let from_initial = problem.initial[raw.key as usize] == raw.value;
@@ -252,45 +253,5 @@ fn look_up(problem: &Problem, txn: Txn, raw: &RawRead, hints: &mut [u32]) -> (u3
         (0, true) => (INITIAL, 0),
         (1, false) if problem.alternative_of_version(other) == NONE => (other, 0),
         _ => (problem.key_start[raw.key as usize] + first as u32, len),
-    }
-}
-
-/// Where versions of a value or a larger one begin, looked for in growing steps from a hint.
-#[inline]
-fn first_not_below(group: &[(ValueId, u32)], value: ValueId, hint: usize) -> usize {
-    let is_below = |place: usize| group[place].0 < value;
-    let mut step = 1;
-    let (from, to) = if hint > 0 && !is_below(hint - 1) {
-        let mut to = hint - 1;
-        while step <= to && !is_below(to - step) {
-            to -= step;
-            step *= 2;
-        }
-        ((to + 1).saturating_sub(step), to)
-    } else {
-        let mut from = hint;
-        while from + step <= group.len() && is_below(from + step - 1) {
-            from += step;
-            step *= 2;
-        }
-        (from, (from + step - 1).min(group.len()))
-    };
-    from + group[from..to].partition_point(|&(other, _)| other < value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_is_found_from_any_hint() {
-        let group: Vec<(ValueId, u32)> =
-            [1, 3, 3, 5, 8, 13, 21, 34, 34].map(|value| (ValueId(value), 0)).into();
-        for hint in 0..=group.len() {
-            for value in 0..40 {
-                let expected = group.partition_point(|&(other, _)| other < ValueId(value));
-                assert_eq!(first_not_below(&group, ValueId(value), hint), expected, "{value} from {hint}");
-            }
-        }
     }
 }

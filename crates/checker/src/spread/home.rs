@@ -11,6 +11,7 @@ use super::digest::{Deed, Digest};
 use super::graph::Layout;
 use super::lanes::{Lanes, Seen};
 use super::{DOUBTFUL, NONE, Open};
+use crate::gallop::gallop;
 use crate::timestamped::online::Datum;
 use crate::timestamped::shards::{Label, Literal, Numbers};
 use history::ValueId;
@@ -234,7 +235,7 @@ struct Look<'v> {
 impl Look<'_> {
     /// The source of a value that a transaction saw.
     fn up(&mut self, value: u32, by: u32) -> u32 {
-        let first = self.first(value);
+        let first = gallop(self.versions, self.hint, |version| version.0 < value);
         self.hint = first;
         let with_value = self.versions[first..].iter().take_while(|version| version.0 == value);
         let mut others = with_value.map(|version| version.1).filter(|&txn| txn != by);
@@ -244,24 +245,6 @@ impl Look<'_> {
             (Some(txn), None) if !is_initial => txn,
             _ => DOUBTFUL,
         }
-    }
-
-    /// Where versions of a value, or of a larger one, begin.
-    fn first(&self, value: u32) -> usize {
-        if self.hint > 0 && self.versions[self.hint - 1].0 >= value {
-            return self.versions[..self.hint - 1].partition_point(|version| version.0 < value);
-        }
-        let mut step = 1;
-        let mut from = self.hint;
-        while let Some(version) = self.versions.get(from + step) {
-            if version.0 >= value {
-                break;
-            }
-            from += step;
-            step *= 2;
-        }
-        let to = (from + step).min(self.versions.len());
-        from + self.versions[from..to].partition_point(|version| version.0 < value)
     }
 }
 

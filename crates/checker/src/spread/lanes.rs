@@ -18,6 +18,7 @@
 use super::clocks::Columns;
 use super::graph::{Graph, Regions};
 use super::{NONE, Open, Plan};
+use crate::gallop::gallop;
 use crate::weak::Sight;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -214,25 +215,8 @@ impl Next<'_> {
         if top <= after {
             return true;
         }
-        self.seek(after);
+        self.hint = gallop(self.writers, self.hint, |&writer| writer < after);
         self.writers.get(self.hint).is_none_or(|&writer| writer >= top)
-    }
-
-    /// Finds the first writer that is not smaller.
-    #[inline]
-    fn seek(&mut self, number: u32) {
-        let writers = self.writers;
-        if self.hint > 0 && writers[self.hint - 1] >= number {
-            self.hint = writers[..self.hint - 1].partition_point(|&writer| writer < number);
-            return;
-        }
-        let (mut from, mut step) = (self.hint, 1);
-        while from + step <= writers.len() && writers[from + step - 1] < number {
-            from += step;
-            step *= 2;
-        }
-        let to = (from + step - 1).min(writers.len());
-        self.hint = from + writers[from..to].partition_point(|&writer| writer < number);
     }
 }
 
@@ -410,18 +394,9 @@ impl Doubts {
     /// The place of the last writer of a group, of which one at least is, that is smaller than a number; looked for from a hint.
     #[inline]
     fn last_before(&self, group: Group, hint: u32, number: u32) -> u32 {
-        let writers = &self.writers;
-        if writers[hint as usize] >= number {
-            let before = &writers[group.from as usize..hint as usize];
-            return group.from + before.partition_point(|&writer| writer < number) as u32 - 1;
-        }
-        let (mut at, mut step) = (hint, 1);
-        while at + step < group.to && writers[(at + step) as usize] < number {
-            at += step;
-            step *= 2;
-        }
-        let to = (at + step).min(group.to);
-        at + writers[at as usize..to as usize].partition_point(|&writer| writer < number) as u32 - 1
+        let writers = &self.writers[group.from as usize..group.to as usize];
+        let hint = (hint - group.from) as usize + 1;
+        group.from + gallop(writers, hint, |&writer| writer < number) as u32 - 1
     }
 }
 
@@ -441,18 +416,6 @@ fn fetch(columns: &[impl AsRef<Columns>], txn: u32, into: &mut [u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_next_writer_is_found_from_anywhere() {
-        let writers = [2, 3, 5, 8, 13, 21, 34];
-        for hint in 0..=writers.len() {
-            for number in 0..40 {
-                let mut next = Next { writers: &writers, hint };
-                next.seek(number);
-                assert_eq!(next.hint, writers.partition_point(|&writer| writer < number), "{hint} {number}");
-            }
-        }
-    }
 
     #[test]
     fn the_last_writer_that_was_seen_is_found_from_anywhere() {

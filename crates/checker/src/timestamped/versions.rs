@@ -98,15 +98,13 @@ impl<T: Copy + Ord> Versions<T> {
 #[cfg(test)]
 mod tests {
     use super::{Datum, Version, Versions};
+    use crate::oracle::tiny::Random;
 
     /// Against a plain list of all versions, wherever a look is not below the floor.
     #[test]
     fn sees_what_a_list_of_all_shows() {
-        let mut state = 1u64;
-        let mut below = |bound: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % bound
-        };
+        let mut random = Random::new(1);
+        let mut below = |bound: usize| random.below(bound) as u64;
         for _ in 0..400 {
             let mut versions = Versions::starting(0u64);
             let mut all = vec![(0, Datum::Absent)];
