@@ -14,7 +14,7 @@ use crate::levels::{Level, Rule};
 use crate::modules;
 use crate::naming;
 use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe, observe_unsettled};
-use crate::pigeonhole::{self, crowd};
+use crate::pigeonhole;
 use crate::pipeline::{Decision, decide, explain as explain_problem};
 use crate::prove::TRIED_MAX;
 use crate::restrict::{Part, restrict, restrict_for, restrict_to_reads};
@@ -153,9 +153,7 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
         let anomaly = naming::name(history, &edges);
         return Evidence { anomaly, transactions: start, edges, support };
     }
-    let counted = |txns: &[TxnId]| {
-        crowd(history, txns, options.ryow).filter(|_| pigeonhole::applies(level) && !options.mixed)
-    };
+    let counted = |txns: &[TxnId]| pigeonhole::crowd(history, txns, level, options);
     if start.len() > TRIED_MAX && counted(&start).is_some_and(|it| it.needs_all(history, &start)) {
         let anomaly = naming::lost_update();
         return Evidence { anomaly, transactions: start, edges: Vec::new(), support: Vec::new() };
@@ -401,7 +399,7 @@ impl Back<'_> {
     }
 
     /// A part keeps all operations of its transactions in their places.
-    fn op(&self, op: OpId) -> OpId {
+    pub(crate) fn op(&self, op: OpId) -> OpId {
         let txn = self.part.owner(op);
         let first = |history: &History, txn: TxnId| history.transaction(txn).first_op();
         OpId(op.0 - first(self.part, txn).0 + first(self.whole, self.txns[txn.index()]).0)

@@ -11,12 +11,15 @@
 //!
 //! *Cost*: a sort of the reads with several candidates whose transactions write the key.
 
+use crate::core::Back;
 use crate::levels::{Level, Rule};
+use crate::naming;
 use crate::observe::observe;
 use crate::problem::{NONE, Problem, Read, Standing, Txn};
 use crate::restrict::restrict;
-use crate::verdict::Ryow;
+use crate::verdict::{Evidence, Options, Ryow};
 use history::{History, Id, OpId, Operation, TxnId, ValueId};
+use rustc_hash::FxHashSet;
 
 /// More transactions replaced a value than there were versions of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,19 +36,24 @@ impl Crowd {
     /// Whether one transaction less would be none: it speaks of all of them. That the others are not a crowd does not mean that they
     /// have an explanation, but to look for one is a search that counting saves.
     pub(crate) fn needs_all(&self, history: &History, txns: &[TxnId]) -> bool {
-        let reads = |txn: &TxnId| self.reads.iter().any(|&read| history.owner(read) == *txn);
-        txns.iter().all(|txn| reads(txn) || self.writers.contains(txn))
+        let of_it = self.transactions(history);
+        txns.iter().all(|txn| of_it.contains(txn))
     }
 
-    /// Whether it rests on an operation: the reads, and what their transactions and the writers left in the key.
-    pub(crate) fn needs(&self, history: &History, op: OpId) -> bool {
+    /// What it rests on: the reads, and what their transactions and the writers left in the key.
+    pub(crate) fn operations(&self, history: &History) -> FxHashSet<OpId> {
         let key = self.reads.first().and_then(|&read| history.operation(read).key());
-        let txn = history.transaction(history.owner(op));
-        let is_write = |op: OpId| {
+        let is_write = |&op: &OpId| {
             matches!(history.operation(op), Operation::Write { .. } | Operation::Delete { .. })
                 && history.operation(op).key() == key
         };
-        self.reads.contains(&op) || txn.op_ids().rev().find(|&op| is_write(op)) == Some(op)
+        let last_write = |txn: TxnId| history.transaction(txn).op_ids().rev().find(is_write);
+        let left = self.transactions(history).into_iter().filter_map(last_write);
+        self.reads.iter().copied().chain(left).collect()
+    }
+
+    fn transactions(&self, history: &History) -> FxHashSet<TxnId> {
+        self.reads.iter().map(|&read| history.owner(read)).chain(self.writers.iter().copied()).collect()
     }
 }
 
@@ -62,20 +70,27 @@ pub(crate) fn applies(level: Level) -> bool {
     )
 }
 
-/// What a set of transactions shows by counting alone, if it does.
-pub fn crowd(history: &History, txns: &[TxnId], ryow: Ryow) -> Option<Crowd> {
+impl Evidence {
+    /// What counting shows of the core, where there is no other argument.
+    pub fn crowd(&self, history: &History) -> Option<Crowd> {
+        let is_counted = self.edges.is_empty() && self.anomaly == naming::lost_update();
+        is_counted.then(|| of(history, &self.transactions, Ryow::Must)).flatten()
+    }
+}
+
+/// What a set of transactions shows by counting alone, if it does and the level forbids it.
+pub(crate) fn crowd(history: &History, txns: &[TxnId], level: Level, options: &Options) -> Option<Crowd> {
+    (applies(level) && !options.mixed).then(|| of(history, txns, options.ryow)).flatten()
+}
+
+fn of(history: &History, txns: &[TxnId], ryow: Ryow) -> Option<Crowd> {
     let part = restrict(history, txns);
     let problem = observe(&part.history, ryow).ok()?;
     let found = find(&problem)?;
     let origin = |txn: Txn| part.txns[problem.txns[txn as usize].index()];
-    // A part keeps all operations of its transactions in their places.
-    let whole_op = |op: OpId| {
-        let txn = part.history.owner(op);
-        let place = op.0 - part.history.transaction(txn).first_op().0;
-        OpId(history.transaction(part.txns[txn.index()]).first_op().0 + place)
-    };
+    let back = Back { part: &part.history, txns: &part.txns, whole: history };
     Some(Crowd {
-        reads: found.readers.iter().map(|&read| whole_op(problem.reads[read as usize].op)).collect(),
+        reads: found.readers.iter().map(|&read| back.op(problem.reads[read as usize].op)).collect(),
         writers: found.writers.into_iter().map(origin).collect(),
         from_start: found.from_start,
     })
@@ -110,9 +125,10 @@ pub(crate) fn find(problem: &Problem) -> Option<Found> {
     for (id, read) in (0..).zip(&problem.reads) {
         let is_certain = |version: u32| problem.alternative_of_version(version) == NONE;
         // What was not shown in a range or by a predicate is no version that was read, and bases are none either.
-        let is_none = problem.unshown.binary_search(&id).is_ok() || problem.bases.binary_search(&id).is_ok();
+        let is_none =
+            || problem.unshown.binary_search(&id).is_ok() || problem.bases.binary_search(&id).is_ok();
         if !read.is_known()
-            && !is_none
+            && !is_none()
             && problem.alternative_of_read(id) == NONE
             && problem.standing[read.txn as usize] == Standing::In
             && problem.version_by(read.txn, read.key).is_some_and(is_certain)
@@ -167,7 +183,7 @@ mod tests {
     fn of(text: &str) -> Option<(usize, usize, bool)> {
         let history = notation::parse(text).expect("the notation is right");
         let all: Vec<TxnId> = history.transactions().map(|txn| txn.id()).collect();
-        crowd(&history, &all, Ryow::Must).map(|it| (it.reads.len(), it.writers.len(), it.from_start))
+        super::of(&history, &all, Ryow::Must).map(|it| (it.reads.len(), it.writers.len(), it.from_start))
     }
 
     #[test]

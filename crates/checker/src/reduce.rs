@@ -34,7 +34,7 @@ mod observed;
 
 use crate::Level;
 use crate::oracle::tiny::{Sketch, SketchOp, SketchTxn};
-use crate::pigeonhole::{self, crowd};
+use crate::pigeonhole;
 use crate::prove::TRIED_MAX;
 use crate::restrict::restrict_for;
 use crate::rows;
@@ -245,12 +245,13 @@ impl Reducing<'_> {
         let history = self.best.build();
         let all: Vec<TxnId> = history.transactions().map(|txn| txn.id()).collect();
         let Question { level, options, .. } = self.question;
-        let may_count = all.len() > TRIED_MAX && pigeonhole::applies(level) && !options.mixed;
-        let found = may_count.then(|| crowd(&history, &all, options.ryow)).flatten();
+        let may_count = all.len() > TRIED_MAX;
+        let found = may_count.then(|| pigeonhole::crowd(&history, &all, level, options)).flatten();
         let Some(crowd) = found.filter(|crowd| crowd.needs_all(&history, &all)) else { return false };
+        let counted_ops = crowd.operations(&history);
         let op =
             |(txn, place): (usize, usize)| OpId(history.transaction(all[txn]).first_op().0 + place as u32);
-        let counted = without(&self.best, |place| !crowd.needs(&history, op(place)));
+        let counted = without(&self.best, |place| !counted_ops.contains(&op(place)));
         if counted != self.best && !self.attempt(counted) {
             return false;
         }

@@ -299,9 +299,10 @@ fn settle(
     // 2. The orders that count.
     let known = known(history, problem, setting.level, options.clock_skew);
     // 3. What counting shows, no search finds.
-    let forbids_lost_updates =
-        matches!(setting.sight, Sight::BeforeOwnWrite | Sight::Dependencies | Sight::Updates);
-    if forbids_lost_updates && let Some(crowd) = pigeonhole::find(problem) {
+    if pigeonhole::applies(setting.level)
+        && setting.sight != Sight::Asked
+        && let Some(crowd) = pigeonhole::find(problem)
+    {
         return impossible(problem, crowd.txns(problem));
     }
     // 4. Without open questions.

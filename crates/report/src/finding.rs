@@ -3,7 +3,7 @@
 use crate::shorten::{self, Lens};
 use crate::text::grouped;
 use crate::{Comparison, Part, Violation, argue, phrase};
-use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Reduced, Ryow, Verdict};
+use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Reduced, Verdict};
 use history::{History, Id, Operation, Transaction, TxnId};
 use serde::Serialize;
 
@@ -274,10 +274,7 @@ impl Finding {
 
 /// What counting shows of a core without an argument.
 fn counted(history: &History, evidence: &Evidence) -> Option<String> {
-    if !evidence.edges.is_empty() {
-        return None;
-    }
-    let crowd = checker::crowd(history, &evidence.transactions, Ryow::Must)?;
+    let crowd = evidence.crowd(history)?;
     let read = history.operation(*crowd.reads.first()?);
     let Operation::Read { key, value, .. } = read else { return None };
     let key = history.keys().get(key);

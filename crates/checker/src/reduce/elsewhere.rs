@@ -12,7 +12,6 @@
 
 use super::{Reduced, reduce_once};
 use crate::Level;
-use crate::pigeonhole::crowd;
 use crate::restrict::restrict_for;
 use crate::rows;
 use crate::verdict::{Evidence, Options, Verdict};
@@ -38,7 +37,7 @@ pub(super) fn smaller(
         || rows::has_many(history)
         || options.mixed
         || !level.modules().is_empty()
-        || (evidence.edges.is_empty() && crowd(history, &evidence.transactions, options.ryow).is_some())
+        || evidence.crowd(history).is_some()
     {
         return best;
     }
