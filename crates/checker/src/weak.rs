@@ -30,7 +30,7 @@
 //! "no S after W leads to T" says the same. The others are the same argument with another ⇝; for the axiomatic
 //! family it is the definition itself.
 //!
-//! *Steps*: (1) [`observe`](crate::observe) with every read apart, and what lists show of version orders
+//! *Steps*: where the order of the file is an explanation, that is all ([`as_written`]); else (1) [`observe`](crate::observe) with every read apart, and what lists show of version orders
 //! ([`bases`]); (2) the orders that count; (3) what counting shows ([`pigeonhole`]); (4) where every source is known, the levels whose obligations do not feed back are decided
 //! by [`saturate`] in near-linear time; (5) everything else by [`search`]: an order, the reads it
 //! breaks, a clause for each, the solver. Read uncommitted is [`dirty`]. Without predicates repeatable read
@@ -40,6 +40,7 @@
 //! session clocks.
 
 mod argue;
+mod as_written;
 mod bases;
 mod cycle;
 mod dirty;
@@ -148,6 +149,12 @@ pub(crate) fn decide(
     shared: &LookedAt,
     stats: &mut Stats,
 ) -> Decision {
+    let started = Instant::now();
+    let is_explained = as_written::explains(history, level, options);
+    stats.record("as_written_ms", milliseconds(started));
+    if is_explained {
+        return Decision::Possible(Witness::default());
+    }
     if level.rule == Rule::ReadUncommitted {
         return dirty::decide(history, level, &options.budget);
     }
