@@ -4,8 +4,10 @@
 //! writes explain — and names the anomalies that the workload could not have shown whatever the database did, because a
 //! shape they need is missing. The conditions are necessary ones: an anomaly that is not named could have been shown.
 //!
-//! *Cost*: one pass over the operations and a hash set of what was read.
+//! *Cost*: one pass over the operations, a sort of what was written within each key, and for every read a look near where
+//! the last one of its key was found.
 
+use crate::gallop::gallop;
 use history::{History, Id, KeyId, Operation, Status, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -125,10 +127,10 @@ impl Habits {
 
 struct Walk<'h> {
     history: &'h History,
-    uses: Vec<Use>,
-    /// The last transaction that read and that wrote a key, plus one.
-    read_by: Vec<u32>,
-    written_by: Vec<u32>,
+    keys: Vec<Touched>,
+    /// The keys that the transaction at hand read from outside, and those it wrote.
+    read_keys: Vec<KeyId>,
+    written_keys: Vec<KeyId>,
     /// Elements of lists that were seen.
     shown: Vec<(KeyId, ValueId)>,
     /// The versions left behind.
@@ -143,14 +145,21 @@ struct Walk<'h> {
     list_lens: FxHashMap<KeyId, usize>,
 }
 
+/// A key, and the last transactions that read and wrote it, plus one.
+#[derive(Clone, Copy, Default)]
+struct Touched {
+    of_all: Use,
+    read_by: u32,
+    written_by: u32,
+}
+
 impl<'h> Walk<'h> {
     fn new(history: &'h History) -> Self {
-        let keys = history.keys().len();
         Self {
             history,
-            uses: vec![Use::default(); keys],
-            read_by: vec![0; keys],
-            written_by: vec![0; keys],
+            keys: vec![Touched::default(); history.keys().len()],
+            read_keys: Vec::new(),
+            written_keys: Vec::new(),
             shown: Vec::new(),
             left: Vec::new(),
             own: Vec::new(),
@@ -170,48 +179,49 @@ impl<'h> Walk<'h> {
         }
         let stamp = transaction.id().0 + 1;
         let session = transaction.session().0 + 1;
-        let (mut read_keys, mut written_keys) = (Vec::new(), Vec::new());
+        self.read_keys.clear();
+        self.written_keys.clear();
         self.own.clear();
         for (_, operation) in transaction.ops() {
             self.habits.predicates |= operation.key().is_none();
             match operation {
                 Operation::Read { key, value, .. } => {
-                    self.read((key, value), (stamp, session), &mut read_keys);
+                    self.read((key, value), (stamp, session));
                 }
                 Operation::Scan { rows, .. }
                 | Operation::Iterate { rows, .. }
                 | Operation::Query { rows, .. } => {
                     self.coverage.scans += usize::from(rows.is_some());
                     for row in rows.unwrap_or_default() {
-                        self.read((row.key, row.value), (stamp, session), &mut read_keys);
+                        self.read((row.key, row.value), (stamp, session));
                     }
                 }
                 Operation::Write { key, value } | Operation::Append { key, value } => {
-                    self.write((key, value), (stamp, session), &mut written_keys);
+                    self.write((key, value), (stamp, session));
                 }
                 Operation::Delete { key } => {
-                    self.write((key, ValueId::ABSENT), (stamp, session), &mut written_keys);
+                    self.write((key, ValueId::ABSENT), (stamp, session));
                 }
                 Operation::Update { set, keys, .. } => {
                     for &key in keys.unwrap_or_default() {
-                        self.write((key, set), (stamp, session), &mut written_keys);
+                        self.write((key, set), (stamp, session));
                     }
                 }
                 Operation::DeleteWhere { keys, .. } => {
                     for &key in keys.unwrap_or_default() {
-                        self.write((key, ValueId::ABSENT), (stamp, session), &mut written_keys);
+                        self.write((key, ValueId::ABSENT), (stamp, session));
                     }
                 }
             }
         }
-        self.habits.reads_two += usize::from(read_keys.len() > 1);
-        self.habits.writes_two += usize::from(written_keys.len() > 1);
-        for &key in &read_keys {
-            let wrote = self.written_by[key.index()] == stamp;
-            self.uses[key.index()].note(true, wrote, !written_keys.is_empty());
+        self.habits.reads_two += usize::from(self.read_keys.len() > 1);
+        self.habits.writes_two += usize::from(self.written_keys.len() > 1);
+        for key in &self.read_keys {
+            let Touched { of_all, written_by, .. } = &mut self.keys[key.index()];
+            of_all.note(true, *written_by == stamp, !self.written_keys.is_empty());
         }
-        for &key in &written_keys {
-            self.uses[key.index()].note(false, true, true);
+        for key in &self.written_keys {
+            self.keys[key.index()].of_all.note(false, true, true);
         }
         if transaction.is_committed() {
             self.left.append(&mut self.own);
@@ -219,38 +229,29 @@ impl<'h> Walk<'h> {
         }
     }
 
-    fn read(
-        &mut self,
-        (key, value): (KeyId, ValueId),
-        (stamp, session): (u32, u32),
-        read_keys: &mut Vec<KeyId>,
-    ) {
-        let place = key.index();
-        self.uses[place].touch(session);
-        if self.read_by[place] != stamp && self.written_by[place] != stamp {
-            self.read_by[place] = stamp;
-            read_keys.push(key);
+    fn read(&mut self, (key, value): (KeyId, ValueId), (stamp, session): (u32, u32)) {
+        let it = &mut self.keys[key.index()];
+        it.of_all.touch(session);
+        let own = it.written_by == stamp;
+        if it.read_by != stamp && !own {
+            it.read_by = stamp;
+            self.read_keys.push(key);
         }
         if value.is_known() {
             self.coverage.reads += 1;
-            self.note_read(key, value, self.written_by[place] == stamp);
+            self.note_read(key, value, own);
         }
     }
 
-    fn write(
-        &mut self,
-        (key, value): (KeyId, ValueId),
-        (stamp, session): (u32, u32),
-        written_keys: &mut Vec<KeyId>,
-    ) {
-        let place = key.index();
-        self.uses[place].touch(session);
-        if self.written_by[place] == stamp {
+    fn write(&mut self, (key, value): (KeyId, ValueId), (stamp, session): (u32, u32)) {
+        let it = &mut self.keys[key.index()];
+        it.of_all.touch(session);
+        if it.written_by == stamp {
             self.habits.overwrites_itself = true;
             self.own.retain(|&(other, _)| other != key);
         } else {
-            self.written_by[place] = stamp;
-            written_keys.push(key);
+            it.written_by = stamp;
+            self.written_keys.push(key);
         }
         self.own.push((key, value));
     }
@@ -274,81 +275,90 @@ impl<'h> Walk<'h> {
 
     fn finish(mut self) -> Coverage {
         let mut coverage = std::mem::take(&mut self.coverage);
+        let uses = self.keys.iter().map(|it| &it.of_all);
         coverage.writes = self.left.len();
-        coverage.keys = self.uses.iter().filter(|it| it.is_used()).count();
-        coverage.unshared = self.uses.iter().filter(|it| it.is_used() && !it.is_shared).count();
-        (coverage.unread, coverage.ambiguous) = self.compare();
-        coverage.blind_spots = self.habits.blind_spots(self.uses.iter());
+        coverage.keys = uses.clone().filter(|it| it.is_used()).count();
+        coverage.unshared = uses.clone().filter(|it| it.is_used() && !it.is_shared).count();
+        coverage.blind_spots = self.habits.blind_spots(uses);
+        let mut left = Left::new(self.history, &self.left);
+        let is_ambiguous = |&&(key, value): &&(KeyId, ValueId)| left.see(key, value);
+        coverage.ambiguous = self.read_values.iter().filter(is_ambiguous).count();
+        for &(key, value) in &self.shown {
+            left.see(key, value);
+        }
+        coverage.unread = left.unseen();
         coverage
     }
+}
 
-    /// How many versions nobody saw, and how many reads fit several: what was written to a key and what was seen of it, side by
-    /// side.
-    fn compare(&self) -> (usize, usize) {
-        let keys = self.history.keys();
-        let of_all = |pairs| ByKey::new(pairs, keys.len());
-        let (left, read, shown) = (of_all(&self.left), of_all(&self.read_values), of_all(&self.shown));
-        let (mut unread, mut ambiguous) = (0, 0);
-        for key in keys.ids() {
-            let (mut left, read, shown) = (left.of(key), read.of(key), shown.of(key));
-            let initial = self.history.initial_value(key);
-            while let Some(&value) = left.first() {
-                let count = leading(left, value);
-                left = &left[count..];
-                let reads = leading(from(read, value), value);
-                if reads + leading(from(shown, value), value) == 0 {
-                    unread += count;
-                }
-                if count > 1 || value == initial {
-                    ambiguous += reads;
-                }
+/// The versions left behind, key by key.
+struct Left {
+    keys: Vec<LeftAt>,
+    /// Ascending within a key.
+    values: Vec<ValueId>,
+    /// Whether somebody saw it; of several that are alike, the first.
+    is_seen: Vec<bool>,
+}
+
+/// Those of one key.
+#[derive(Clone, Copy)]
+struct LeftAt {
+    start: u32,
+    end: u32,
+    /// Where one was found last.
+    hint: u32,
+    initial: ValueId,
+}
+
+impl Left {
+    fn new(history: &History, pairs: &[(KeyId, ValueId)]) -> Self {
+        let nothing = LeftAt { start: 0, end: 0, hint: 0, initial: ValueId::ABSENT };
+        let mut keys = vec![nothing; history.keys().len()];
+        history.initial().iter().for_each(|row| keys[row.key.index()].initial = row.value);
+        pairs.iter().for_each(|(key, _)| keys[key.index()].end += 1);
+        let mut start = 0;
+        for it in &mut keys {
+            it.start = start;
+            start += std::mem::replace(&mut it.end, start);
+        }
+        let mut values = vec![ValueId::UNKNOWN; pairs.len()];
+        for (key, value) in pairs {
+            let end = &mut keys[key.index()].end;
+            values[*end as usize] = *value;
+            *end += 1;
+        }
+        for it in &keys {
+            values[it.start as usize..it.end as usize].sort_unstable();
+        }
+        Self { keys, is_seen: vec![false; values.len()], values }
+    }
+
+    /// Somebody saw a value, which was perhaps left by several, or by one and the initial state.
+    fn see(&mut self, key: KeyId, value: ValueId) -> bool {
+        let it = &mut self.keys[key.index()];
+        let values = &self.values[it.start as usize..it.end as usize];
+        let place = gallop(values, it.hint as usize, |&other| other < value);
+        it.hint = place as u32;
+        if values.get(place) != Some(&value) {
+            return false;
+        }
+        self.is_seen[it.start as usize + place] = true;
+        values.get(place + 1) == Some(&value) || value == it.initial
+    }
+
+    /// How many nobody saw.
+    fn unseen(&self) -> usize {
+        let mut count = 0;
+        for it in &self.keys {
+            let of_key = it.start as usize..it.end as usize;
+            let mut is_seen = &self.is_seen[of_key.clone()];
+            for alike in self.values[of_key].chunk_by(|one, other| one == other) {
+                count += if is_seen[0] { 0 } else { alike.len() };
+                is_seen = &is_seen[alike.len()..];
             }
         }
-        (unread, ambiguous)
+        count
     }
-}
-
-/// Values in the order of keys, those of a key ascending.
-struct ByKey {
-    values: Vec<ValueId>,
-    /// Where those of each key end.
-    ends: Vec<usize>,
-}
-
-impl ByKey {
-    fn new(pairs: &[(KeyId, ValueId)], keys: usize) -> Self {
-        let mut ends = vec![0; keys + 1];
-        pairs.iter().for_each(|(key, _)| ends[key.index() + 1] += 1);
-        (0..keys).for_each(|key| ends[key + 1] += ends[key]);
-        // While they are filled in, the end of the key before moves to that of the key.
-        let mut values = vec![ValueId::UNKNOWN; pairs.len()];
-        for &(key, value) in pairs {
-            values[ends[key.index()]] = value;
-            ends[key.index()] += 1;
-        }
-        ends.pop();
-        let mut start = 0;
-        for &end in &ends {
-            values[start..end].sort_unstable();
-            start = end;
-        }
-        Self { values, ends }
-    }
-
-    fn of(&self, key: KeyId) -> &[ValueId] {
-        let start = key.index().checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.values[start..self.ends[key.index()]]
-    }
-}
-
-/// How many values of an ascending list are the given one, which none of them is less than.
-fn leading(values: &[ValueId], value: ValueId) -> usize {
-    values.iter().take_while(|&&other| other == value).count()
-}
-
-/// The values of an ascending list from the given one.
-fn from(values: &[ValueId], value: ValueId) -> &[ValueId] {
-    &values[values.partition_point(|&other| other < value)..]
 }
 
 fn is_read(operation: &Operation<'_>) -> bool {
