@@ -23,7 +23,6 @@ mod detect;
 mod error;
 mod json;
 pub mod jsonl;
-mod map;
 pub mod notation;
 mod parts;
 mod read;
@@ -57,7 +56,7 @@ pub use detect::{Likeness, Probe};
 pub use error::{Located, Place, ReadError};
 pub use parts::read_parts;
 pub use read::{Loaded, ReadOptions, Warned, read_bytes, read_path, read_stream};
-pub use source::{Bytes, Compression, Directory};
+pub use source::{Compression, Directory};
 pub use split::{SplitBy, split};
 pub use stretches::{Stretch, shards_of, stretches};
 pub use write::{Part, WriteError, Writing, write_path, write_stream, write_string};
@@ -101,7 +100,7 @@ pub struct FileFault {
     pub fault: Fault,
 }
 
-/// The signature of every reader: bytes of a file (mapped or decompressed) into a builder.
+/// The signature of every reader: bytes of a file (decompressed) into a builder.
 ///
 /// Offsets of faults count from the first of these bytes. A refusal that concerns one transaction goes through
 /// [`Warnings::refuse`]; if that returns `Ok`, the reader drops the transaction ([`Builder::abandon`]) and goes on.

@@ -3,8 +3,10 @@
 #![allow(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
 use history::formats::{Format, ReadError, ReadOptions, read_bytes, read_path, read_stream};
+use history::{Builder, Interrupt};
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn forced(format: Format) -> ReadOptions {
     ReadOptions { format: Some(format), ..ReadOptions::default() }
@@ -572,4 +574,58 @@ fn what_unpacks_to_too_much_is_refused() {
     let options = ReadOptions { decompressed_max: 1 << 20, ..forced(Format::ElleJson) };
     let said = read_path(&path, &options).unwrap_err().to_string();
     assert!(said.contains("more than 1048576 bytes"), "{said}");
+}
+
+/// Whoever cuts a file off while it is read is told, whatever the format; nothing worse happens.
+#[test]
+fn a_file_that_becomes_shorter_while_it_is_read_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut builder = Builder::new();
+    let session = builder.session(1.into());
+    for count in 0..100_000 {
+        builder.begin(session);
+        let (key, value) = (builder.key((count % 100).into()), builder.int(count));
+        builder.write(key, value);
+        builder.end().unwrap();
+    }
+    let history = builder.finish().unwrap();
+    for format in [Format::Jsonl, Format::Binary, Format::Text, Format::ElleEdn, Format::Cobra] {
+        let mut path = folder.path().join(format.name());
+        history::formats::write_path(&history, format, &path).unwrap();
+        let whole = path.clone();
+        if format == Format::Cobra {
+            path.push("T1.log");
+        }
+        let is_cut = AtomicBool::new(false);
+        let cut = {
+            let path = path.clone();
+            move |_| {
+                if !is_cut.swap(true, Ordering::Relaxed) {
+                    let file = std::fs::File::options().write(true).open(&path).unwrap();
+                    file.set_len(file.metadata().unwrap().len() - 1000).unwrap();
+                }
+                false
+            }
+        };
+        let options = ReadOptions { interrupt: Interrupt::when(cut), ..forced(format) };
+        let said = read_path(&whole, &options).unwrap_err().to_string();
+        assert!(said.starts_with(path.to_str().unwrap()), "{said}");
+        assert!(said.contains("the file became shorter while it was read: 1000 bytes are missing"), "{said}");
+    }
+}
+
+/// The same where parts of a file are read apart.
+#[test]
+fn a_stretch_that_is_gone_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("h.jsonl");
+    std::fs::write(&path, "{\"session\":1,\"ops\":[]}\n".repeat(1000)).unwrap();
+    let options = ReadOptions::default();
+    let stretches = history::formats::stretches(&path, &options, 10_000).unwrap();
+    assert_eq!(stretches.len(), 3);
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(15_000).unwrap();
+    let read = |stretch: &history::formats::Stretch| stretch.read(&options, |_| true);
+    read(&stretches[0]).unwrap();
+    let said = read(&stretches[1]).unwrap_err().to_string();
+    assert!(said.starts_with(path.to_str().unwrap()) && said.contains("the file is cut off"), "{said}");
 }

@@ -9,7 +9,8 @@
 //! taken for the integer or the string by what the first part uses (see
 //! [`Builder::initial_named`](crate::Builder::initial_named)).
 
-use super::read::{Loaded, Mapping, Reading, Warned};
+use super::read::{Loaded, Reading, Warned};
+use super::source::Stream;
 use super::write::{Part, WriteError, Writing, write_path};
 use super::{Format, Input, Output, ReadError, ReadOptions};
 use std::fmt;
@@ -116,12 +117,12 @@ pub fn convert(
         }
         Origin::Path(path) => {
             let mut reading = Reading::new(path, options);
-            let from = reading.open(path, if in_parts { Mapping::No } else { Mapping::Yes })?;
+            let from = reading.open(path)?;
             (reading, from)
         }
         Origin::Stream(name, stream) => {
             let mut reading = Reading::new(Path::new(name), options);
-            let from = reading.attach(stream)?;
+            let from = reading.attach(Stream::new(stream))?;
             (reading, from)
         }
     };

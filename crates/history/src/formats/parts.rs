@@ -1,7 +1,7 @@
 //! A large file as histories, one after the other: each a run of consecutive transactions, so that memory does not
 //! grow with the file.
 
-use super::read::{Mapping, Reading};
+use super::read::Reading;
 use super::{Format, Input, ReadError, ReadOptions};
 use crate::{History, IdSet, Name};
 use std::path::Path;
@@ -35,7 +35,7 @@ fn read(
     mut each: impl FnMut(History) -> bool,
 ) -> Result<bool, ReadError> {
     let mut reading = Reading::new(path, options);
-    let format: Format = reading.open(path, Mapping::No)?;
+    let format: Format = reading.open(path)?;
     if !matches!(format.row().input, Input::Lines(_) | Input::Frames(..)) {
         return Ok(false);
     }

@@ -1,15 +1,15 @@
 //! A file, a stream or bytes into a history.
 //!
 //! What: finds out the format, feeds the reader, and gives its faults a place.
-//! Steps: open (map or stream, undo compression) → detect → call the reader on the whole content or on one piece
+//! Steps: open (undo compression) → detect → call the reader on the whole content or on one piece
 //! after the other → locate what it refused → finish the builder.
 //! Cost: formats of lines and frames are read in blocks, so beside the history itself only the longest line
-//! or frame is held; other formats are mapped, or held whole if they come compressed or from a pipe.
+//! or frame is held; other formats are held whole.
 
 use super::detect::{BYTE_ORDER_MARK, Probe, detect, why_unrecognised};
 use super::error::{Located, Piece, ReadError};
 use super::parts::{PART_LEN, look_again};
-use super::source::{Bytes, Compression, Directory, Stream, rest_of, whole_file};
+use super::source::{Directory, Stream};
 use super::stretches::is_shard;
 use super::{Fault, FileFault, Format, FrameLength, Input, Read, Warnings};
 use crate::{Builder, Copier, History, IdSet, Interrupt};
@@ -83,7 +83,7 @@ pub fn read_path(path: &Path, options: &ReadOptions) -> Result<Loaded, ReadError
     if meta.is_dir() {
         return reading.directory();
     }
-    let format = reading.open(path, Mapping::Yes)?;
+    let format = reading.open(path)?;
     reading.all(format)?;
     reading.finish()
 }
@@ -91,7 +91,7 @@ pub fn read_path(path: &Path, options: &ReadOptions) -> Result<Loaded, ReadError
 /// Reads a history from a stream; `name` stands for it in messages.
 pub fn read_stream(name: &str, stream: impl io::Read, options: &ReadOptions) -> Result<Loaded, ReadError> {
     let mut reading = Reading::new(Path::new(name), options);
-    let format = reading.attach(Box::new(stream))?;
+    let format = reading.attach(Stream::new(Box::new(stream)))?;
     reading.all(format)?;
     reading.finish()
 }
@@ -109,7 +109,8 @@ pub(super) const LINE_LEN_MAX: usize = 256 << 20;
 pub(super) struct Reading<'a> {
     path: PathBuf,
     options: ReadOptions,
-    source: Source<'a>,
+    /// What is left to read; none at the end.
+    source: Option<Stream<'a>>,
     /// How many bytes and line ends the reader has seen.
     offset: u64,
     lines: u64,
@@ -121,47 +122,6 @@ pub(super) struct Reading<'a> {
     is_path: bool,
 }
 
-/// Whether files of frames are mapped, or streamed because they are to leave memory again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mapping {
-    Yes,
-    No,
-}
-
-enum Source<'a> {
-    None,
-    Stream(Stream<'a>),
-    Whole(Bytes),
-}
-
-impl Source<'_> {
-    /// The bytes that wait, when `offset` have been read.
-    fn waiting(&self, offset: u64) -> &[u8] {
-        match self {
-            Self::None => &[],
-            Self::Stream(stream) => stream.waiting(),
-            Self::Whole(bytes) => usize::try_from(offset).ok().and_then(|at| bytes.get(at..)).unwrap_or(&[]),
-        }
-    }
-
-    fn is_at_end(&self) -> bool {
-        !matches!(self, Self::Stream(stream) if !stream.is_at_end())
-    }
-
-    fn fill(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stream(stream) => stream.fill(),
-            _ => Ok(()),
-        }
-    }
-
-    fn take(&mut self, len: usize) {
-        if let Self::Stream(stream) = self {
-            stream.take(len);
-        }
-    }
-}
-
 impl<'a> Reading<'a> {
     pub(super) fn new(path: &Path, options: &ReadOptions) -> Self {
         let mut builder = if options.piece { Builder::piece() } else { Builder::new() };
@@ -169,7 +129,7 @@ impl<'a> Reading<'a> {
         Self {
             path: path.to_owned(),
             options: options.clone(),
-            source: Source::None,
+            source: None,
             offset: 0,
             lines: 0,
             builder,
@@ -180,30 +140,17 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Opens a file, finds its format, and decides whether to map it or to stream it.
-    pub(super) fn open(&mut self, path: &Path, mapping: Mapping) -> Result<Format, ReadError> {
-        let failed = |source| ReadError::open(path, source);
-        let file = File::open(path).map_err(failed)?;
-        let is_regular = file.metadata().map_err(failed)?.is_file();
-        let again = file.try_clone().map_err(failed)?;
-        let format = self.attach(Box::new(file))?;
+    /// Opens a file and finds its format.
+    pub(super) fn open(&mut self, path: &Path) -> Result<Format, ReadError> {
+        let file = File::open(path).map_err(|source| ReadError::open(path, source))?;
+        let format = self.attach(Stream::of_file(file))?;
         self.is_path = true;
-        let plain = matches!(&self.source, Source::Stream(stream) if stream.compression == Compression::None);
-        let mapped = match format.row().input {
-            Input::Whole(_) => true,
-            Input::Frames(..) => mapping == Mapping::Yes,
-            Input::Lines(_) | Input::Directory(_) => false,
-        };
-        if is_regular && plain && mapped {
-            let bytes = whole_file(again, &self.options).map_err(failed)?;
-            self.source = Source::Whole(bytes);
-        }
         Ok(format)
     }
 
     /// Takes a stream and finds its format.
-    pub(super) fn attach(&mut self, reader: Box<dyn io::Read + 'a>) -> Result<Format, ReadError> {
-        let mut stream = Stream::new(reader).map_err(|source| self.broken(source))?;
+    pub(super) fn attach(&mut self, stream: io::Result<Stream<'a>>) -> Result<Format, ReadError> {
+        let mut stream = stream.map_err(|source| self.broken(source))?;
         stream.fill_to(Probe::HEAD_LEN).map_err(|source| self.broken(source))?;
         let len = stream.waiting().len().min(Probe::HEAD_LEN);
         let complete = stream.is_at_end() && len == stream.waiting().len();
@@ -213,7 +160,7 @@ impl<'a> Reading<'a> {
             stream.take(BYTE_ORDER_MARK.len());
             self.offset += BYTE_ORDER_MARK.len() as u64;
         }
-        self.source = Source::Stream(stream);
+        self.source = Some(stream);
         Ok(format)
     }
 
@@ -256,7 +203,7 @@ impl<'a> Reading<'a> {
         let format = self.format.expect("set above");
         let locate = |FileFault { file, fault }: FileFault| -> Located {
             let file = file.min(directory.names().len().saturating_sub(1));
-            let bytes = directory.bytes_of(file).unwrap_or_else(|_| Vec::new().into());
+            let bytes = directory.bytes_of(file).unwrap_or_default();
             let piece = Piece { bytes: &bytes, offset: 0, lines: 0 };
             Located::new(&directory.path_of(file), format, piece, fault)
         };
@@ -333,22 +280,14 @@ impl<'a> Reading<'a> {
     }
 
     fn step_whole(&mut self, format: Format, read: Read) -> Result<bool, ReadError> {
-        let bytes = match std::mem::replace(&mut self.source, Source::None) {
-            Source::None => return Ok(false),
-            Source::Whole(bytes) => bytes,
-            Source::Stream(mut stream) => {
-                rest_of(&mut stream, &self.options).map_err(|source| self.broken(source))?.into()
-            }
-        };
-        let skip = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        self.read_piece(format, read, &bytes[skip..])?;
+        let Some(stream) = self.source.take() else { return Ok(false) };
+        let bytes = stream.rest(&self.options).map_err(|source| self.broken(source))?;
+        self.read_piece(format, read, &bytes)?;
         Ok(false)
     }
 
     fn step_lines(&mut self, format: Format, read: Read) -> Result<bool, ReadError> {
-        let Source::Stream(mut stream) = std::mem::replace(&mut self.source, Source::None) else {
-            return Ok(false);
-        };
+        let Some(mut stream) = self.source.take() else { return Ok(false) };
         // Where the search for a line end goes on; a long line is not searched twice.
         let mut searched = 0;
         let len = loop {
@@ -374,45 +313,38 @@ impl<'a> Reading<'a> {
         }
         self.read_piece(format, read, &stream.waiting()[..len])?;
         stream.take(len);
-        self.source = Source::Stream(stream);
+        self.source = Some(stream);
         Ok(true)
     }
 
     fn step_frames(&mut self, format: Format, read: Read, length: FrameLength) -> Result<bool, ReadError> {
-        let mut source = match std::mem::replace(&mut self.source, Source::None) {
-            Source::None => return Ok(false),
-            source => source,
-        };
+        let Some(mut stream) = self.source.take() else { return Ok(false) };
         let frame = loop {
-            let waiting = source.waiting(self.offset);
+            let waiting = stream.waiting();
             match length(waiting).map_err(|fault| self.fault(format, waiting, fault))? {
                 Some(frame) => break frame,
-                None if source.is_at_end() => {
+                None if stream.is_at_end() => {
                     let fault = Fault::new(waiting.len(), "the file is cut off", "another frame");
                     return Err(self.fault(format, waiting, fault));
                 }
-                None => source.fill().map_err(|error| self.broken(error))?,
+                None => stream.fill().map_err(|error| self.broken(error))?,
             }
         };
-        // A frame is copied as a whole.
+        // A frame is read as a whole, and then copied.
         self.go_on(frame.len)?;
         let len = usize::try_from(frame.len).unwrap_or(usize::MAX);
-        while source.waiting(self.offset).len() < len && !source.is_at_end() {
-            source.fill().map_err(|error| self.broken(error))?;
-        }
-        let waiting = source.waiting(self.offset);
+        stream.fill_to(len).map_err(|error| self.broken(error))?;
+        self.go_on(frame.len)?;
         // A frame that is cut off is the reader's to refuse.
-        let len = len.min(waiting.len());
-        self.read_piece(format, read, &waiting[..len])?;
-        source.take(len);
+        let len = len.min(stream.waiting().len());
+        self.read_piece(format, read, &stream.waiting()[..len])?;
+        stream.take(len);
         if !frame.is_last {
-            self.source = source;
+            self.source = Some(stream);
             return Ok(true);
         }
-        if source.waiting(self.offset).is_empty() && !source.is_at_end() {
-            source.fill().map_err(|error| self.broken(error))?;
-        }
-        match source.waiting(self.offset) {
+        stream.fill_to(1).map_err(|error| self.broken(error))?;
+        match stream.waiting() {
             [] => Ok(false),
             rest => Err(self.fault(
                 format,

@@ -1,38 +1,12 @@
-//! Where bytes come from: mapped files, streams, directories; compressed or not.
+//! Where bytes come from: files, streams, directories; compressed or not.
+//!
+//! Files are read, never mapped: a file that is cut off while it is read is an error, where a map would end the process.
 
 use super::error::ReadError;
-use super::map;
 use super::{Fault, ReadOptions};
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
-
-/// All bytes of a file, mapped or read.
-#[derive(Debug)]
-pub struct Bytes(Inner);
-
-#[derive(Debug)]
-enum Inner {
-    Mapped(memmap2::Mmap),
-    Read(Vec<u8>),
-}
-
-impl Deref for Bytes {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Inner::Mapped(map) => map,
-            Inner::Read(bytes) => bytes,
-        }
-    }
-}
-
-impl From<Vec<u8>> for Bytes {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(Inner::Read(bytes))
-    }
-}
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +49,8 @@ pub(super) struct Stream<'a> {
     at_end: bool,
     /// How much is read next: little at first, for most files are small.
     block_len: usize,
-    pub(super) compression: Compression,
+    /// How many bytes are still to come at least, where that is known: a regular file told its length.
+    promised: u64,
 }
 
 /// How much is read at once, at first and at most.
@@ -85,20 +60,32 @@ const BLOCK_LEN_MAX: usize = 256 * 1024;
 impl<'a> Stream<'a> {
     /// A stream over a reader; compression is seen from its first bytes and undone.
     pub(super) fn new(reader: Box<dyn Read + 'a>) -> io::Result<Self> {
-        let mut plain = Self::over(reader, Compression::None);
-        plain.fill_to(4)?;
-        let compression = Compression::from_head(plain.waiting());
-        let rest = io::Cursor::new(plain.waiting().to_vec()).chain(plain.reader);
-        let reader: Box<dyn Read + 'a> = match compression {
-            Compression::None => Box::new(rest),
-            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(rest)),
-            Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(rest)?),
-        };
-        Ok(Self::over(reader, compression))
+        Self::of_length(reader, 0)
     }
 
-    fn over(reader: Box<dyn Read + 'a>, compression: Compression) -> Self {
-        Self { reader, buffer: Vec::new(), taken: 0, at_end: false, block_len: BLOCK_LEN_MIN, compression }
+    /// A stream over a file.
+    pub(super) fn of_file(file: File) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        Self::of_length(Box::new(file), if meta.is_file() { meta.len() } else { 0 })
+    }
+
+    fn of_length(reader: Box<dyn Read + 'a>, len: u64) -> io::Result<Self> {
+        let mut plain = Self::over(reader, len);
+        plain.fill_to(4)?;
+        let compression = Compression::from_head(plain.waiting());
+        if compression == Compression::None {
+            return Ok(plain);
+        }
+        let rest = io::Cursor::new(plain.buffer).chain(plain.reader);
+        let reader: Box<dyn Read + 'a> = match compression {
+            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(rest)),
+            _ => Box::new(zstd::stream::read::Decoder::new(rest)?),
+        };
+        Ok(Self::over(reader, 0))
+    }
+
+    fn over(reader: Box<dyn Read + 'a>, promised: u64) -> Self {
+        Self { reader, buffer: Vec::new(), taken: 0, at_end: false, block_len: BLOCK_LEN_MIN, promised }
     }
 
     /// The bytes that wait.
@@ -118,35 +105,58 @@ impl<'a> Stream<'a> {
 
     /// Reads one block more.
     pub(super) fn fill(&mut self) -> io::Result<()> {
-        self.buffer.drain(..self.taken);
-        self.taken = 0;
-        let start = self.buffer.len();
-        self.buffer.resize(start + self.block_len, 0);
+        let len = self.waiting().len() + self.block_len;
         self.block_len = (self.block_len * 2).min(BLOCK_LEN_MAX);
-        let mut filled = start;
-        let result = loop {
-            match self.reader.read(&mut self.buffer[filled..]) {
-                Ok(0) => {
-                    self.at_end = filled < self.buffer.len();
-                    break Ok(());
-                }
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break Err(error),
-            }
-        };
-        self.buffer.truncate(filled);
-        result
+        self.fill_to(len)
     }
 
     /// Reads until that many bytes wait, or the end.
     pub(super) fn fill_to(&mut self, len: usize) -> io::Result<()> {
-        while self.waiting().len() < len && !self.at_end {
-            self.fill()?;
+        let missing = len.saturating_sub(self.waiting().len()) as u64;
+        if missing == 0 || self.at_end {
+            return Ok(());
+        }
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        // What is not promised may never come, however much somebody asks for.
+        self.buffer.try_reserve_exact(usize::try_from(missing.min(self.promised)).unwrap_or(usize::MAX))?;
+        let came = self.reader.by_ref().take(missing).read_to_end(&mut self.buffer)? as u64;
+        self.promised = self.promised.saturating_sub(came);
+        self.at_end = came < missing;
+        if self.at_end && self.promised > 0 {
+            return Err(io::Error::other(format!(
+                "the file became shorter while it was read: {} bytes are missing",
+                self.promised
+            )));
         }
         Ok(())
     }
+
+    /// All that waits and is still to come, up to a limit; a plain file may be as long as it is.
+    pub(super) fn rest(mut self, options: &ReadOptions) -> io::Result<Vec<u8>> {
+        let len_max = options.decompressed_max.max(self.waiting().len() as u64 + self.promised);
+        self.buffer.try_reserve_exact(usize::try_from(self.promised).unwrap_or(usize::MAX))?;
+        loop {
+            self.fill_to(self.waiting().len() + REST_LEN)?;
+            if self.waiting().len() as u64 > len_max {
+                return Err(io::Error::new(
+                    io::ErrorKind::FileTooLarge,
+                    format!("it holds more than {len_max} bytes, and this format must be read as a whole"),
+                ));
+            }
+            if self.at_end {
+                self.buffer.drain(..self.taken);
+                return Ok(self.buffer);
+            }
+            if options.interrupt.is_due(REST_LEN as u64) {
+                return Err(io::Error::other("reading was interrupted"));
+            }
+        }
+    }
 }
+
+/// How much of the rest is read between two questions whether to go on.
+const REST_LEN: usize = 4 << 20;
 
 /// The files of a directory, in natural order (`T2` before `T10`), without those in folders below it.
 #[derive(Debug)]
@@ -191,12 +201,11 @@ impl Directory {
     }
 
     /// All bytes of one of the files, decompressed.
-    pub fn bytes_of(&self, file: usize) -> Result<Bytes, Fault> {
+    pub fn bytes_of(&self, file: usize) -> Result<Vec<u8>, Fault> {
         let unreadable =
             |error: io::Error| Fault::new(0, format!("cannot be read: {error}"), "a readable file");
-        let path = self.path_of(file);
-        let opened = File::open(&path).map_err(unreadable)?;
-        whole_file(opened, &self.options).map_err(unreadable)
+        let opened = File::open(self.path_of(file)).map_err(unreadable)?;
+        Stream::of_file(opened).and_then(|stream| stream.rest(&self.options)).map_err(unreadable)
     }
 }
 
@@ -220,40 +229,3 @@ fn natural_key(name: &str) -> Vec<(String, u64)> {
     }
     parts
 }
-
-/// A file as one piece: mapped if it is plain and regular, else read, up to a limit.
-pub(super) fn whole_file(file: File, options: &ReadOptions) -> io::Result<Bytes> {
-    let meta = file.metadata()?;
-    if meta.is_file() && meta.len() > 0 {
-        let map = map::map(&file)?;
-        if Compression::from_head(&map) == Compression::None {
-            return Ok(Bytes(Inner::Mapped(map)));
-        }
-    }
-    let mut stream = Stream::new(Box::new(file))?;
-    rest_of(&mut stream, options).map(Bytes::from)
-}
-
-/// All that a stream still holds, up to a limit.
-pub(super) fn rest_of(stream: &mut Stream<'_>, options: &ReadOptions) -> io::Result<Vec<u8>> {
-    let len_max = options.decompressed_max;
-    let mut bytes = stream.waiting().to_vec();
-    loop {
-        let read = stream.reader.by_ref().take(REST_LEN).read_to_end(&mut bytes)? as u64;
-        if bytes.len() as u64 > len_max {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("it holds more than {len_max} bytes, and this format must be read as a whole"),
-            ));
-        }
-        if read < REST_LEN {
-            return Ok(bytes);
-        }
-        if options.interrupt.is_due(REST_LEN) {
-            return Err(io::Error::other("reading was interrupted"));
-        }
-    }
-}
-
-/// How much of the rest is read between two questions whether to go on.
-const REST_LEN: u64 = 4 << 20;

@@ -9,7 +9,7 @@
 
 use super::binary::{Slice, read_slice, slices};
 use super::error::{Located, Piece, ReadError};
-use super::read::{Mapping, Reading};
+use super::read::Reading;
 use super::source::Compression;
 use super::{Format, Input, ReadOptions, Warnings, read_parts, read_path};
 use crate::{Builder, History};
@@ -86,7 +86,10 @@ impl Stretch {
         let mut file = File::open(&self.path).map_err(failed)?;
         file.seek(SeekFrom::Start(from)).map_err(failed)?;
         let mut bytes = vec![0; usize::try_from(to - from).unwrap_or(usize::MAX)];
-        file.read_exact(&mut bytes).map_err(failed)?;
+        file.read_exact(&mut bytes).map_err(|source| {
+            // It became shorter since it was cut.
+            ReadError::Broken { path: self.path.clone(), offset: from, source }
+        })?;
         let (read, mut builder) = match format.row().input {
             Input::Lines(read) => (read, Builder::piece()),
             Input::Frames(read, _) => {
@@ -143,7 +146,7 @@ pub fn stretches(path: &Path, options: &ReadOptions, len: u64) -> Result<Vec<Str
     if Compression::from_head(&head) != Compression::None {
         return Ok(vec![Stretch::whole(path)]);
     }
-    let format = Reading::new(path, options).open(path, Mapping::No)?;
+    let format = Reading::new(path, options).open(path)?;
     let ends = match format {
         Format::Jsonl if meta.len() > len => line_ends(&file, meta.len(), len).map_err(failed)?,
         Format::Binary => frame_ends(&file, meta.len()).map_err(failed)?,
