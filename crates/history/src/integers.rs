@@ -8,8 +8,8 @@
 //! Invariant: from the home of a key to its slot no slot is empty.
 //! Cost: 16 bytes a slot, at most five slots of eight in use.
 
-use crate::prefetch::prefetch;
 use bytemuck::{Pod, Zeroable};
+use prefetch_index::prefetch_index;
 
 /// Integers with their ids, which are below `u32::MAX`.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl IntegerTable {
     #[inline]
     pub(crate) fn prefetch(&self, key: i64) {
         if !self.slots.is_empty() {
-            prefetch(&self.slots, self.home(key));
+            prefetch_index(&self.slots, self.home(key));
         }
     }
 

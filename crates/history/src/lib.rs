@@ -24,7 +24,6 @@ mod interrupt;
 mod model;
 mod names;
 mod predicate;
-mod prefetch;
 mod slots;
 mod summary;
 mod values;

@@ -2,9 +2,9 @@
 
 use crate::Id;
 use crate::integers::IntegerTable;
-use crate::prefetch::prefetch;
 use crate::slots::{Slots, first_double};
 use bytemuck::{Pod, Zeroable};
+use prefetch_index::prefetch_index;
 use rustc_hash::FxHasher;
 use std::fmt;
 use std::hash::Hasher;
@@ -234,7 +234,8 @@ impl<I: Id> NameIndex<I> {
     #[inline]
     pub(crate) fn prefetch_int(&self, value: i64) {
         if (0..DIRECT_MAX).contains(&value) {
-            prefetch(&self.direct, value as usize);
+            // Beyond the end it asks for nothing that matters; the hint cannot fail.
+            prefetch_index(&self.direct, value as usize);
         } else {
             self.integers.prefetch(value);
         }
