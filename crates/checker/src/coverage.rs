@@ -4,12 +4,12 @@
 //! writes explain — and names the anomalies that the workload could not have shown whatever the database did, because a
 //! shape they need is missing. The conditions are necessary ones: an anomaly that is not named could have been shown.
 //!
-//! *Cost*: one pass over the operations, a sort of what was written within each key, and for every read a look near where
-//! the last one of its key was found.
+//! *Cost*: one pass over the operations, a sort of what was left at each key, and for every read a look among that.
 
 use crate::gallop::gallop;
-use history::{History, Id, KeyId, Operation, Status, ValueId, ValueRef};
+use history::{History, Id, KeyId, Operation, Point, PointKind, Status, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 
 /// What a history tested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -182,36 +182,13 @@ impl<'h> Walk<'h> {
         self.read_keys.clear();
         self.written_keys.clear();
         self.own.clear();
-        for (_, operation) in transaction.ops() {
-            self.habits.predicates |= operation.key().is_none();
-            match operation {
-                Operation::Read { key, value, .. } => {
-                    self.read((key, value), (stamp, session));
+        for op in transaction.op_ids() {
+            match self.history.point(op) {
+                Some(Point { kind: PointKind::Read, key, value }) => {
+                    self.read((key, value), (stamp, session))
                 }
-                Operation::Scan { rows, .. }
-                | Operation::Iterate { rows, .. }
-                | Operation::Query { rows, .. } => {
-                    self.coverage.scans += usize::from(rows.is_some());
-                    for row in rows.unwrap_or_default() {
-                        self.read((row.key, row.value), (stamp, session));
-                    }
-                }
-                Operation::Write { key, value } | Operation::Append { key, value } => {
-                    self.write((key, value), (stamp, session));
-                }
-                Operation::Delete { key } => {
-                    self.write((key, ValueId::ABSENT), (stamp, session));
-                }
-                Operation::Update { set, keys, .. } => {
-                    for &key in keys.unwrap_or_default() {
-                        self.write((key, set), (stamp, session));
-                    }
-                }
-                Operation::DeleteWhere { keys, .. } => {
-                    for &key in keys.unwrap_or_default() {
-                        self.write((key, ValueId::ABSENT), (stamp, session));
-                    }
-                }
+                Some(Point { key, value, .. }) => self.write((key, value), (stamp, session)),
+                None => self.many(self.history.operation(op), (stamp, session)),
             }
         }
         self.habits.reads_two += usize::from(self.read_keys.len() > 1);
@@ -226,6 +203,29 @@ impl<'h> Walk<'h> {
         if transaction.is_committed() {
             self.left.append(&mut self.own);
             self.habits.two_in_a_session |= !self.of_session.insert(session);
+        }
+    }
+
+    /// An operation on many keys.
+    fn many(&mut self, operation: Operation<'_>, by: (u32, u32)) {
+        self.habits.predicates = true;
+        match operation {
+            Operation::Scan { rows, .. }
+            | Operation::Iterate { rows, .. }
+            | Operation::Query { rows, .. } => {
+                self.coverage.scans += usize::from(rows.is_some());
+                rows.unwrap_or_default().iter().for_each(|row| self.read((row.key, row.value), by));
+            }
+            Operation::Update { set, keys, .. } => {
+                keys.unwrap_or_default().iter().for_each(|&key| self.write((key, set), by));
+            }
+            Operation::DeleteWhere { keys, .. } => {
+                keys.unwrap_or_default().iter().for_each(|&key| self.write((key, ValueId::ABSENT), by));
+            }
+            Operation::Read { .. }
+            | Operation::Write { .. }
+            | Operation::Delete { .. }
+            | Operation::Append { .. } => unreachable!("it is about one key"),
         }
     }
 
@@ -280,84 +280,80 @@ impl<'h> Walk<'h> {
         coverage.keys = uses.clone().filter(|it| it.is_used()).count();
         coverage.unshared = uses.clone().filter(|it| it.is_used() && !it.is_shared).count();
         coverage.blind_spots = self.habits.blind_spots(uses);
-        let mut left = Left::new(self.history, &self.left);
-        let is_ambiguous = |&&(key, value): &&(KeyId, ValueId)| left.see(key, value);
-        coverage.ambiguous = self.read_values.iter().filter(is_ambiguous).count();
-        for &(key, value) in &self.shown {
-            left.see(key, value);
-        }
-        coverage.unread = left.unseen();
+        (coverage.unread, coverage.ambiguous) = self.compare();
         coverage
     }
-}
 
-/// The versions left behind, key by key.
-struct Left {
-    keys: Vec<LeftAt>,
-    /// Ascending within a key.
-    values: Vec<ValueId>,
-    /// Whether somebody saw it; of several that are alike, the first.
-    is_seen: Vec<bool>,
-}
-
-/// Those of one key.
-#[derive(Clone, Copy)]
-struct LeftAt {
-    start: u32,
-    end: u32,
-    /// Where one was found last.
-    hint: u32,
-    initial: ValueId,
-}
-
-impl Left {
-    fn new(history: &History, pairs: &[(KeyId, ValueId)]) -> Self {
-        let nothing = LeftAt { start: 0, end: 0, hint: 0, initial: ValueId::ABSENT };
-        let mut keys = vec![nothing; history.keys().len()];
-        history.initial().iter().for_each(|row| keys[row.key.index()].initial = row.value);
-        pairs.iter().for_each(|(key, _)| keys[key.index()].end += 1);
-        let mut start = 0;
-        for it in &mut keys {
-            it.start = start;
-            start += std::mem::replace(&mut it.end, start);
-        }
-        let mut values = vec![ValueId::UNKNOWN; pairs.len()];
-        for (key, value) in pairs {
-            let end = &mut keys[key.index()].end;
-            values[*end as usize] = *value;
-            *end += 1;
-        }
-        for it in &keys {
-            values[it.start as usize..it.end as usize].sort_unstable();
-        }
-        Self { keys, is_seen: vec![false; values.len()], values }
-    }
-
-    /// Somebody saw a value, which was perhaps left by several, or by one and the initial state.
-    fn see(&mut self, key: KeyId, value: ValueId) -> bool {
-        let it = &mut self.keys[key.index()];
-        let values = &self.values[it.start as usize..it.end as usize];
-        let place = gallop(values, it.hint as usize, |&other| other < value);
-        it.hint = place as u32;
-        if values.get(place) != Some(&value) {
-            return false;
-        }
-        self.is_seen[it.start as usize + place] = true;
-        values.get(place + 1) == Some(&value) || value == it.initial
-    }
-
-    /// How many nobody saw.
-    fn unseen(&self) -> usize {
-        let mut count = 0;
-        for it in &self.keys {
-            let of_key = it.start as usize..it.end as usize;
-            let mut is_seen = &self.is_seen[of_key.clone()];
-            for alike in self.values[of_key].chunk_by(|one, other| one == other) {
-                count += if is_seen[0] { 0 } else { alike.len() };
+    /// How many versions nobody saw, and how many reads fit several: what was seen of a key is looked for in what was left there.
+    fn compare(&self) -> (usize, usize) {
+        let keys = self.history.keys();
+        let of_all = |pairs| ByKey::new(pairs, keys.len());
+        let (mut left, read, shown) = (of_all(&self.left), of_all(&self.read_values), of_all(&self.shown));
+        let (mut unread, mut ambiguous) = (0, 0);
+        // Of several versions that are alike, the first.
+        let mut is_seen = Vec::new();
+        for key in keys.ids() {
+            let initial = self.history.initial_value(key);
+            let left = left.sorted(key);
+            is_seen.clear();
+            is_seen.resize(left.len(), false);
+            let mut place = 0;
+            let mut see = |value: ValueId| {
+                place = gallop(left, place, |&other| other < value);
+                let is_left = left.get(place) == Some(&value);
+                if is_left {
+                    is_seen[place] = true;
+                }
+                is_left && (value == initial || left.get(place + 1) == Some(&value))
+            };
+            ambiguous += read.of(key).iter().filter(|&&value| see(value)).count();
+            shown.of(key).iter().for_each(|&value| {
+                see(value);
+            });
+            let mut is_seen = is_seen.as_slice();
+            for alike in left.chunk_by(|one, other| one == other) {
+                unread += if is_seen[0] { 0 } else { alike.len() };
                 is_seen = &is_seen[alike.len()..];
             }
         }
-        count
+        (unread, ambiguous)
+    }
+}
+
+/// Values in the order of keys.
+struct ByKey {
+    values: Vec<ValueId>,
+    /// Where those of each key end.
+    ends: Vec<usize>,
+}
+
+impl ByKey {
+    fn new(pairs: &[(KeyId, ValueId)], keys: usize) -> Self {
+        let mut ends = vec![0; keys + 1];
+        pairs.iter().for_each(|(key, _)| ends[key.index() + 1] += 1);
+        (0..keys).for_each(|key| ends[key + 1] += ends[key]);
+        // While they are filled in, the end of the key before moves to that of the key.
+        let mut values = vec![ValueId::UNKNOWN; pairs.len()];
+        for &(key, value) in pairs {
+            values[ends[key.index()]] = value;
+            ends[key.index()] += 1;
+        }
+        ends.pop();
+        Self { values, ends }
+    }
+
+    fn range(&self, key: KeyId) -> Range<usize> {
+        key.index().checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[key.index()]
+    }
+
+    fn of(&self, key: KeyId) -> &[ValueId] {
+        &self.values[self.range(key)]
+    }
+
+    fn sorted(&mut self, key: KeyId) -> &[ValueId] {
+        let range = self.range(key);
+        self.values[range.clone()].sort_unstable();
+        &self.values[range]
     }
 }
 
