@@ -21,6 +21,7 @@
 mod chains;
 mod constraints;
 mod induced;
+pub(crate) mod light;
 mod passes;
 mod questions;
 mod reach;

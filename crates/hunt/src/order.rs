@@ -1,54 +1,16 @@
 //! Cycles, and random topological orders (txcheck.txt §3.3, Figure 8 and Algorithm 1).
 //!
-//! Cycles are found as strongly connected components by Tarjan's algorithm, kept iterative; orders by taking, again
-//! and again, a random statement that nothing left has to precede. Both are linear in the graph.
+//! Cycles are found as strongly connected components; orders by taking, again and again, a random statement that nothing
+//! left has to precede. Both are linear in the graph.
 
 use crate::graph::{Graph, Node};
 use workload::Random;
 
 /// The groups of statements that lie on cycles together.
 pub fn cycles(graph: &Graph) -> Vec<Vec<Node>> {
-    let successors = graph.successors();
-    let count = successors.len();
-    let (mut index, mut low) = (vec![usize::MAX; count], vec![0; count]);
-    let mut on_stack = vec![false; count];
-    let (mut stack, mut next, mut found) = (Vec::new(), 0, Vec::new());
-    for root in 0..count {
-        if index[root] != usize::MAX {
-            continue;
-        }
-        let mut walk: Vec<(usize, usize)> = vec![(root, 0)];
-        while let Some(&mut (node, ref mut edge)) = walk.last_mut() {
-            if *edge == 0 && index[node] == usize::MAX {
-                (index[node], low[node]) = (next, next);
-                next += 1;
-                stack.push(node);
-                on_stack[node] = true;
-            }
-            if let Some(child) = successors[node].get(*edge).map(|node| node.index()) {
-                *edge += 1;
-                if index[child] == usize::MAX {
-                    walk.push((child, 0));
-                } else if on_stack[child] {
-                    low[node] = low[node].min(index[child]);
-                }
-                continue;
-            }
-            walk.pop();
-            if let Some(&(parent, _)) = walk.last() {
-                low[parent] = low[parent].min(low[node]);
-            }
-            if low[node] == index[node] {
-                let from = stack.iter().rposition(|&other| other == node).unwrap_or(0);
-                let group: Vec<usize> = stack.drain(from..).collect();
-                group.iter().for_each(|&member| on_stack[member] = false);
-                if group.len() > 1 {
-                    found.push(group.into_iter().map(|node| Node(node as u32)).collect());
-                }
-            }
-        }
-    }
-    found
+    let edges: Vec<(u32, u32)> = graph.edges.keys().map(|&(from, to)| (from.0, to.0)).collect();
+    let groups = solver::Graph::new(graph.nodes.len(), &edges).cycles();
+    groups.into_iter().map(|group| group.into_iter().map(Node).collect()).collect()
 }
 
 /// A random order in which every edge leads forward; `None` if there is a cycle.

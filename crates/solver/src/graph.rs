@@ -60,6 +60,52 @@ impl Graph {
     pub fn predecessors(&self, node: Node) -> &[Node] {
         &self.into[self.in_start[node as usize] as usize..self.in_start[node as usize + 1] as usize]
     }
+
+    /// The groups of nodes that lie on cycles together: strongly connected components of more than one, by Tarjan's
+    /// algorithm, kept iterative.
+    pub fn cycles(&self) -> Vec<Vec<Node>> {
+        const NONE: u32 = u32::MAX;
+        let (mut index, mut low) = (vec![NONE; self.len()], vec![0; self.len()]);
+        let mut on_stack = vec![false; self.len()];
+        let (mut stack, mut next, mut found) = (Vec::new(), 0, Vec::new());
+        for root in 0..self.len() as Node {
+            if index[root as usize] != NONE {
+                continue;
+            }
+            let mut walk: Vec<(Node, usize)> = vec![(root, 0)];
+            while let Some(&mut (node, ref mut edge)) = walk.last_mut() {
+                let at = node as usize;
+                if *edge == 0 && index[at] == NONE {
+                    (index[at], low[at]) = (next, next);
+                    next += 1;
+                    stack.push(node);
+                    on_stack[at] = true;
+                }
+                if let Some(&child) = self.successors(node).get(*edge) {
+                    *edge += 1;
+                    if index[child as usize] == NONE {
+                        walk.push((child, 0));
+                    } else if on_stack[child as usize] {
+                        low[at] = low[at].min(index[child as usize]);
+                    }
+                    continue;
+                }
+                walk.pop();
+                if let Some(&(parent, _)) = walk.last() {
+                    low[parent as usize] = low[parent as usize].min(low[at]);
+                }
+                if low[at] == index[at] {
+                    let from = stack.iter().rposition(|&other| other == node).unwrap_or(0);
+                    let group: Vec<Node> = stack.drain(from..).collect();
+                    group.iter().for_each(|&member| on_stack[member as usize] = false);
+                    if group.len() > 1 {
+                        found.push(group);
+                    }
+                }
+            }
+        }
+        found
+    }
 }
 
 /// Turns the number of each node's edges, one place on, into where they start; returns how many there are.

@@ -3,8 +3,8 @@
 //! *What*: a core from which nothing can go may still be long: the search found that one first. Without one of its
 //! transactions the history is often violated still, for a shorter reason.
 //!
-//! *Steps*: one transaction of the core after the other is left out of the whole ([`crate::restrict`]), and what is left is
-//! judged anew. A smaller core takes the place of the one before, until one is small enough, none is smaller, or the
+//! *Steps*: (1) the lightest contradiction that is seen soon ([`light`]); (2) one transaction of the core after the other is
+//! left out of the whole ([`crate::restrict`]), and what is left is judged anew. A smaller core takes the place of the one before, until one is small enough, none is smaller, or the
 //! budget ends.
 //!
 //! *Cost*: a check of the whole for each of them; so only where the whole is not large, and not where the core was found by
@@ -12,6 +12,7 @@
 
 use super::{Reduced, reduce_once};
 use crate::Level;
+use crate::eager::light;
 use crate::restrict::restrict_for;
 use crate::rows;
 use crate::verdict::{Evidence, Options, Verdict};
@@ -41,6 +42,18 @@ pub(super) fn smaller(
     {
         return best;
     }
+    let of_part = |keep: &[TxnId], best: &Reduced| -> Option<Reduced> {
+        let part = restrict_for(history, keep, level);
+        let Verdict::Violated(other) = judge(&part.history) else { return None };
+        let found = reduce_once(&part.history, level, options, &other, judge)?;
+        let origins = found.origins.iter().map(|it| it.map(|txn| part.txns[txn.index()])).collect();
+        (found.history.len() < best.history.len()).then_some(Reduced { origins, ..found })
+    };
+    if best.history.len() > TRANSACTIONS_WANTED {
+        for few in light::proposals(history, level, options) {
+            best = of_part(&few, &best).unwrap_or(best);
+        }
+    }
     let mut without: Vec<TxnId> = Vec::new();
     let mut core = evidence.transactions.clone();
     let mut rounds = 0;
@@ -52,12 +65,8 @@ pub(super) fn smaller(
             }
             let gone = |it: TxnId| it == txn || without.contains(&it);
             let keep: Vec<TxnId> = history.transactions().map(|it| it.id()).filter(|&it| !gone(it)).collect();
-            let part = restrict_for(history, &keep, level);
-            let Verdict::Violated(other) = judge(&part.history) else { continue };
-            let Some(found) = reduce_once(&part.history, level, options, &other, judge) else { continue };
-            if found.history.len() < best.history.len() {
-                let origins = found.origins.iter().map(|it| it.map(|txn| part.txns[txn.index()])).collect();
-                best = Reduced { origins, ..found };
+            if let Some(found) = of_part(&keep, &best) {
+                best = found;
                 without.push(txn);
                 core = best.origins.iter().copied().flatten().collect();
                 continue 'smaller;
