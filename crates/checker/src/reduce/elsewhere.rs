@@ -22,6 +22,9 @@ use history::{History, Id, TxnId};
 const TRANSACTIONS_WANTED: usize = 10;
 /// Larger histories are not checked again.
 const TRANSACTIONS_MAX: usize = 50_000;
+/// Where all contradictions are weighed in a moment, even less is wanted.
+const LIGHT_MAX: usize = 20_000;
+const LIGHT_WANTED: usize = 4;
 /// How often something is left out.
 const ROUNDS_MAX: usize = 64;
 
@@ -49,7 +52,8 @@ pub(super) fn smaller(
         let origins = found.origins.iter().map(|it| it.map(|txn| part.txns[txn.index()])).collect();
         (found.history.len() < best.history.len()).then_some(Reduced { origins, ..found })
     };
-    if best.history.len() > TRANSACTIONS_WANTED {
+    let wanted = if history.len() <= LIGHT_MAX { LIGHT_WANTED } else { TRANSACTIONS_WANTED };
+    if best.history.len() > wanted {
         for few in light::proposals(history, level, options) {
             best = of_part(&few, &best).unwrap_or(best);
         }
