@@ -150,7 +150,7 @@ pub(crate) fn find(problem: &Problem) -> Option<Found> {
 }
 
 /// The value that a read with several candidates saw, if they all have the same.
-fn value_seen(problem: &Problem, read: &Read) -> Option<ValueId> {
+pub(crate) fn value_seen(problem: &Problem, read: &Read) -> Option<ValueId> {
     let listed = problem.value_of(read);
     if listed.is_known() {
         return Some(listed);

@@ -12,11 +12,15 @@
 //! isolation a transaction is placed whole where it can be; where it cannot, its begin is placed alone,
 //! which takes away one reader from what others want to overwrite, and its commit waits.
 //!
+//! Values that come back are not overwritten where as many are still to be taken as will be there.
+//!
 //! *Cost*: O(operations · log). *Source*: algorithms.md §3 step 1.
 
 use crate::constrain::Known;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
-use history::History;
+use crate::pigeonhole;
+use history::{History, ValueId};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -58,6 +62,64 @@ enum State {
     Placed,
 }
 
+/// Values that come back, such as those of locks: whoever read one and wrote the key took one of its versions.
+#[derive(Debug, Default)]
+struct Scarce {
+    /// By key and value: how many are still to take one, and how many are still to come.
+    left: FxHashMap<(u32, ValueId), (u32, u32)>,
+}
+
+impl Scarce {
+    fn of(problem: &Problem) -> Self {
+        let mut left: FxHashMap<(u32, ValueId), (u32, u32)> = FxHashMap::default();
+        for read in problem.reads.iter().filter(|read| problem.standing[read.txn as usize] == Standing::In) {
+            if let Some(taken) = taken(problem, read) {
+                left.entry(taken).or_default().0 += 1;
+            }
+        }
+        for (&(key, value), (_, coming)) in &mut left {
+            let versions = problem.versions_of_key(key).iter();
+            *coming = versions.filter(|&&(other, _)| other == value).count() as u32;
+        }
+        Self { left }
+    }
+
+    /// Whether somebody else needs the version that is there: those that are still to come are not enough.
+    fn is_needed(&self, problem: &Problem, txn: Txn, key: u32, current: u32) -> bool {
+        if self.left.is_empty() {
+            return false;
+        }
+        let value =
+            problem.versions.get(current as usize).map_or(problem.initial[key as usize], |it| it.value);
+        let takes = || problem.reads_of(txn).iter().any(|read| taken(problem, read) == Some((key, value)));
+        self.left.get(&(key, value)).is_some_and(|&(takers, coming)| takers > coming && !takes())
+    }
+
+    fn take(&mut self, problem: &Problem, read: &Read) {
+        if !self.left.is_empty()
+            && let Some((takers, _)) = taken(problem, read).and_then(|taken| self.left.get_mut(&taken))
+        {
+            *takers = takers.saturating_sub(1);
+        }
+    }
+
+    fn come(&mut self, key: u32, value: ValueId) {
+        if !self.left.is_empty()
+            && let Some((_, coming)) = self.left.get_mut(&(key, value))
+        {
+            *coming = coming.saturating_sub(1);
+        }
+    }
+}
+
+/// What a read with several candidates took away, if its transaction wrote the key.
+fn taken(problem: &Problem, read: &Read) -> Option<(u32, ValueId)> {
+    if read.is_known() || problem.version_by(read.txn, read.key).is_none() {
+        return None;
+    }
+    Some((read.key, pigeonhole::value_seen(problem, read)?))
+}
+
 type Queue = BinaryHeap<Reverse<(u64, Txn)>>;
 
 struct Scheduler<'a> {
@@ -78,6 +140,7 @@ struct Scheduler<'a> {
     open_readers: Vec<u32>,
     open_initial: Vec<u32>,
     locked_by: Vec<Txn>,
+    scarce: Scarce,
     /// Which alternatives came true.
     came_true: Vec<bool>,
     begin_place: Vec<u32>,
@@ -166,6 +229,7 @@ impl<'a> Scheduler<'a> {
             open_readers: vec![0; problem.versions.len()],
             open_initial: vec![0; keys],
             locked_by: vec![NONE; if known.nodes.points == 2 { keys } else { 0 }],
+            scarce: Scarce::of(problem),
             came_true: vec![false; problem.alternatives.len()],
             begin_place: vec![NONE; n],
             commit_place: vec![NONE; n],
@@ -334,6 +398,9 @@ impl<'a> Scheduler<'a> {
         let begun = self.state[txn as usize] == State::Begun;
         for version in self.problem.versions_of(txn) {
             let current = self.current[version.key as usize];
+            if !begun && self.scarce.is_needed(self.problem, txn, version.key, current) {
+                return Some(version.key);
+            }
             let open = self.open(version.key, current);
             if open == 0 {
                 continue;
@@ -399,6 +466,7 @@ impl<'a> Scheduler<'a> {
             if !self.matches(&read) {
                 self.add_suspect(read.key);
             }
+            self.scarce.take(self.problem, &read);
             if read.is_known() {
                 let open = match read.source {
                     INITIAL => &mut self.open_initial[read.key as usize],
@@ -471,6 +539,7 @@ impl<'a> Scheduler<'a> {
             }
         }
         self.current[key as usize] = version;
+        self.scarce.come(key, self.problem.versions[version as usize].value);
         if self.parked[key as usize] != NONE {
             self.wake(key);
         }

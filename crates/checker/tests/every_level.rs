@@ -272,6 +272,19 @@ fn locks_and_other_values_that_come_back() {
     assert!(crowds * 10 > others, "{crowds} crowds, {others} others");
 }
 
+/// Just as often as it was taken a lock was free, and whoever let it go did not look: none of these writes may be
+/// overwritten before somebody took it.
+#[test]
+fn locks_that_are_let_go_blindly() {
+    let let_go = (0..99).map(|session| format!("g{session}: w(lock,0)\n"));
+    let took = (0..100).map(|session| format!("t{session}: r(lock,0) w(lock,1)\n"));
+    let text: String = ["init: lock=0\n".to_owned()].into_iter().chain(let_go).chain(took).collect();
+    let history = notation::parse(&text).expect("the notation is right");
+    for level in [Level::SERIALIZABLE, Level::SNAPSHOT_ISOLATION] {
+        assert_eq!(check(&history, level, &Options::default()).verdict.name(), "accepted", "{level}");
+    }
+}
+
 #[test]
 fn clocks_with_a_skew() {
     let options = Options { clock_skew: 2, ..Options::default() };
