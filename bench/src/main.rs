@@ -23,8 +23,6 @@ mod formats;
 mod generate;
 mod levels;
 mod memory;
-#[path = "../../crates/taipan/src/pages.rs"]
-mod pages;
 mod peers;
 mod scale;
 mod suite;

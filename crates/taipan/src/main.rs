@@ -24,7 +24,6 @@ mod limits;
 mod live;
 mod output;
 mod own_levels;
-mod pages;
 mod patient;
 mod recording;
 
