@@ -12,7 +12,7 @@
 //! isolation a transaction is placed whole where it can be; where it cannot, its begin is placed alone,
 //! which takes away one reader from what others want to overwrite, and its commit waits.
 //!
-//! Values that come back are not overwritten where as many are still to be taken as will be there.
+//! A value that comes back, like that of a lock, is not overwritten while more are to take one than are to come.
 //!
 //! *Cost*: O(operations · log). *Source*: algorithms.md §3 step 1.
 
@@ -79,7 +79,10 @@ impl Scarce {
         }
         for (&(key, value), (_, coming)) in &mut left {
             let versions = problem.versions_of_key(key).iter();
-            *coming = versions.filter(|&&(other, _)| other == value).count() as u32;
+            let comes = |version: u32| {
+                problem.standing[problem.versions[version as usize].txn as usize] == Standing::In
+            };
+            *coming = versions.filter(|&&(other, version)| other == value && comes(version)).count() as u32;
         }
         Self { left }
     }

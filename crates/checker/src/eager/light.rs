@@ -33,6 +33,8 @@ use solver::{Graph, Lit, Node, Var};
 const LIMITS: [u32; 5] = [3, 5, 8, 11, 16];
 /// How often conclusions are drawn from conclusions.
 const ROUNDS_MAX: usize = 16;
+/// How many bytes the closures of all rounds may take.
+const ROOM_MAX: usize = 256 << 20;
 /// How many edges shortest paths go over.
 const WORK_MAX: usize = 100_000_000;
 /// How many proposals are made.
@@ -114,7 +116,9 @@ impl Rounds {
         let inferred = vec![Vec::new(); graph.len()];
         let mut rounds = Self { known: graph, inferred, reasons: FxHashMap::default(), reached: Vec::new() };
         let mut open: Vec<Var> = constraints.vars().filter(|&var| constraints.is_must(var)).collect();
-        for round in 1..=ROUNDS_MAX {
+        // A closure takes at most so much; see [`super::reach`].
+        let room = constraints.nodes.saturating_mul(constraints.nodes) / 16;
+        for round in (1..=ROUNDS_MAX).take_while(|round| round * room <= ROOM_MAX) {
             let Ok(reach) = Reach::of(constraints.nodes, &edges) else { break };
             let before = edges.len();
             let closes = |&(from, to): &Edge| reach.reaches(to, from);

@@ -4,10 +4,10 @@
 //! transactions the history is often violated still, for a shorter reason.
 //!
 //! *Steps*: (1) the lightest contradiction that is seen soon ([`light`]); (2) one transaction of the core after the other is
-//! left out of the whole ([`crate::restrict`]), and what is left is judged anew. A smaller core takes the place of the one before, until one is small enough, none is smaller, or the
-//! budget ends.
+//! left out of the whole ([`crate::restrict`]), and what is left is judged anew. A smaller core takes the place of the one
+//! before, until one is small enough, none is smaller, or the budget ends.
 //!
-//! *Cost*: a check of the whole for each of them; so only where the whole is not large, and not where the core was found by
+//! *Cost*: that of weighing, and a check of the whole for each that is left out; so only where the whole is not large, and not where the core was found by
 //! counting ([`crate::pigeonhole`]): without one of them a search would have to find out what counting says.
 
 use super::{Reduced, reduce_once};
