@@ -1,6 +1,7 @@
 //! JUnit XML: a suite a file, a test case a level.
 
-use crate::{Finding, Palette, Told, text};
+use crate::text::timeless;
+use crate::{Finding, Told};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ fn case(finding: &Finding) -> TestCase {
             status
                 .set_type(&*anomaly.name)
                 .set_message(format!("{}: violated as before: {anomaly}", finding.level))
-                .set_description(text(finding, Palette::plain()));
+                .set_description(timeless(finding));
             status
         }
         (Some(anomaly), _) => {
@@ -47,7 +48,7 @@ fn case(finding: &Finding) -> TestCase {
             status
                 .set_type(&*anomaly.name)
                 .set_message(format!("{}: violated: {anomaly}", finding.level))
-                .set_description(text(finding, Palette::plain()));
+                .set_description(timeless(finding));
             status
         }
         (None, Some(reason)) => {

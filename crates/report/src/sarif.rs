@@ -4,7 +4,8 @@
 //! `fail`, an accepted one `pass`, an undecided one `open` (SARIF §3.27.9). A file that could not be read is a
 //! notification of the tool (§3.20.21).
 
-use crate::{Finding, Palette, Told, Trouble, text};
+use crate::text::timeless;
+use crate::{Finding, Told, Trouble};
 use serde::Serialize;
 
 /// Everything a run has to tell as one SARIF log.
@@ -63,7 +64,7 @@ fn result(finding: &Finding, rule_index: usize) -> ResultObject<'_> {
         rule_index,
         kind,
         level,
-        message: Message { text: text(finding, Palette::plain()).trim_end().to_owned() },
+        message: Message { text: timeless(finding).trim_end().to_owned() },
         locations: vec![location(&finding.file)],
         baseline_state: finding.is_known.then_some("unchanged"),
         suppressions: if finding.is_known { vec![Suppression { kind: "external" }] } else { Vec::new() },

@@ -3,7 +3,7 @@
 use crate::book::page_of;
 use crate::picture::{label, shown_operations};
 use crate::shorten;
-use crate::{Alternative, Finding, Member, Part, Step, Surveyed, Violation};
+use crate::{Alternative, Cost, Finding, Member, Part, Step, Surveyed, Violation};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
 use checker::{Coverage, Level, Mark};
@@ -53,11 +53,24 @@ impl Palette {
 pub fn text(finding: &Finding, palette: Palette) -> String {
     let mut out = String::new();
     // Writing into a string cannot fail.
-    let _ = write_finding(&mut out, finding, palette);
+    let _ = write_finding(&mut out, finding, Some(finding.cost), palette);
     out
 }
 
-fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::fmt::Result {
+/// The same without times, for what is compared from run to run: the same input gives the same text.
+pub(crate) fn timeless(finding: &Finding) -> String {
+    let mut out = String::new();
+    // Writing into a string cannot fail.
+    let _ = write_finding(&mut out, finding, None, Palette::plain());
+    out
+}
+
+fn write_finding(
+    out: &mut String,
+    finding: &Finding,
+    cost: Option<Cost>,
+    palette: Palette,
+) -> std::fmt::Result {
     let (colour, strong) = (palette.verdict(finding.verdict), palette.strong);
     write!(out, "{}: {}: {colour}{}{colour:#}", finding.file, finding.level, finding.verdict)?;
     if let Some(anomaly) = &finding.anomaly {
@@ -67,7 +80,7 @@ fn write_finding(out: &mut String, finding: &Finding, palette: Palette) -> std::
     if let Some(reason) = &finding.reason {
         write!(out, ": {reason}")?;
     }
-    writeln!(out, " {}", size(finding, palette))?;
+    writeln!(out, " {}", size(finding, cost, palette))?;
     if finding.anomaly.is_some() {
         write_claim(out, finding, palette)?;
         write_argument(out, finding, palette)?;
@@ -172,18 +185,20 @@ pub fn survey_text(surveyed: &Surveyed, palette: Palette) -> String {
     out
 }
 
-fn size(finding: &Finding, palette: Palette) -> String {
+fn size(finding: &Finding, cost: Option<Cost>, palette: Palette) -> String {
     let faint = palette.faint;
-    let (size, cost) = (finding.size, finding.cost);
-    // A history that was not read but recorded took no time to read.
-    let read =
-        if cost.read_ms > 0.0 { format!("read in {}, ", duration(cost.read_ms)) } else { String::new() };
+    let size = finding.size;
+    let times = cost.map_or_else(String::new, |cost| {
+        // A history that was not read but recorded took no time to read.
+        let read =
+            if cost.read_ms > 0.0 { format!("read in {}, ", duration(cost.read_ms)) } else { String::new() };
+        format!("; {read}checked in {}", duration(cost.check_ms))
+    });
     format!(
-        "{faint}({}, {}, {}; {read}checked in {}){faint:#}",
+        "{faint}({}, {}, {}{times}){faint:#}",
         count(size.transactions, "transaction"),
         count(size.operations, "operation"),
         count(size.sessions, "session"),
-        duration(cost.check_ms),
     )
 }
 
