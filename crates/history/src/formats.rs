@@ -56,7 +56,7 @@ pub use detect::{Likeness, Probe};
 pub use error::{Located, Place, ReadError};
 pub use parts::read_parts;
 pub use read::{Loaded, ReadOptions, Warned, read_bytes, read_path, read_stream};
-pub use source::{Compression, Directory};
+pub use source::{Compression, Directory, FrameBytes, FrameError};
 pub use split::{SplitBy, split};
 pub use stretches::{Stretch, shards_of, stretches};
 pub use write::{Part, WriteError, Writing, write_path, write_stream, write_string};
@@ -132,6 +132,9 @@ pub struct Frame {
 /// What the frame is that begins with these bytes; `None` if more bytes are needed to tell.
 pub type FrameLength = fn(start: &[u8]) -> Result<Option<Frame>, Fault>;
 
+/// Takes one frame into a builder.
+pub type ReadFrame = fn(&mut FrameBytes<'_>, &mut Builder) -> Result<(), FrameError>;
+
 /// What a reader wants to be given.
 #[derive(Clone, Copy, Debug)]
 pub enum Input {
@@ -141,7 +144,7 @@ pub enum Input {
     /// ending where a line ends, and keeps what it must remember in the builder.
     Lines(Read),
     /// One frame after the other, each of a length that its first bytes tell.
-    Frames(Read, FrameLength),
+    Frames(ReadFrame, FrameLength),
     /// A directory of files.
     Directory(ReadDirectory),
 }

@@ -5,11 +5,12 @@ mod random;
 
 use history::formats::{
     Format, Origin, Part, ReadError, ReadOptions, Target, binary, convert, jsonl, notation, read_bytes,
-    write_stream, write_string,
+    read_path, read_stream, write_path, write_stream, write_string,
 };
-use history::{Builder, History};
+use history::{Builder, History, Span};
 use proptest::prelude::*;
 use random::{Extras, show, show_by_session};
+use std::io;
 
 fn bytes_of(history: &History) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -196,6 +197,47 @@ proptest! {
         if let Ok(history) = load(&bytes) {
             walk(&history);
         }
+    }
+}
+
+/// A stream that gives a little at a time.
+struct Drops<'a>(&'a [u8]);
+
+impl io::Read for Drops<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let len = into.len().min(1001);
+        self.0.read(&mut into[..len])
+    }
+}
+
+#[test]
+fn large_columns_are_the_same_however_they_come() {
+    let mut builder = Builder::new();
+    for count in 0..20_000i64 {
+        let session = builder.session((count % 7).into());
+        builder.begin(session);
+        for op in 0..3 {
+            let key = builder.key(format!("key {}", count % 500 + op).as_str().into());
+            let value = builder.text(&format!("{count} {op}"));
+            builder.write(key, value);
+            builder.set_op_at(Span { begin: count * 10 + op, end: count * 10 + op + 1 }).unwrap();
+        }
+        builder.set_client(Span { begin: count * 10, end: count * 10 + 9 }).unwrap();
+        builder.end().unwrap();
+    }
+    let history = builder.finish().unwrap();
+    let bytes = bytes_of(&history);
+    assert!(bytes.len() > 2 << 20);
+    let expected = show(&history);
+    assert_eq!(show(&load(&bytes).unwrap()), expected);
+    let streamed = read_stream("h.tph", Drops(&bytes), &ReadOptions::default()).unwrap();
+    assert_eq!(show(&streamed.history), expected);
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["h.tph", "h.tph.zst"] {
+        let path = folder.path().join(name);
+        write_path(&history, Format::Binary, &path).unwrap();
+        let loaded = read_path(&path, &ReadOptions::default()).unwrap();
+        assert_eq!(show(&loaded.history), expected, "{name}");
     }
 }
 

@@ -117,8 +117,8 @@ pub enum Place {
     Byte {
         /// From 0.
         offset: u64,
-        /// The bytes there, in hexadecimal.
-        excerpt: String,
+        /// The bytes there, in hexadecimal, where they are at hand.
+        excerpt: Option<String>,
     },
 }
 
@@ -137,6 +137,12 @@ impl Located {
         let at = usize::try_from(fault.offset).unwrap_or(usize::MAX).min(piece.bytes.len());
         let is_text = matches!(format.row().input, Input::Lines(_)) || looks_like_text(piece.bytes, at);
         let place = if is_text { line_at(piece, at) } else { byte_at(piece, at) };
+        Self { path: path.to_owned(), format, place, problem: fault.problem, expected: fault.expected }
+    }
+
+    /// A fault in a frame that begins at a place of the file.
+    pub(super) fn in_frame(path: &Path, format: Format, start: u64, fault: Fault) -> Self {
+        let place = Place::Byte { offset: start.saturating_add(fault.offset), excerpt: None };
         Self { path: path.to_owned(), format, place, problem: fault.problem, expected: fault.expected }
     }
 
@@ -213,7 +219,7 @@ fn printable(ch: char) -> char {
 fn byte_at(piece: Piece<'_>, at: usize) -> Place {
     let shown = &piece.bytes[at..piece.bytes.len().min(at + 16)];
     let excerpt = shown.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-    Place::Byte { offset: piece.offset + at as u64, excerpt }
+    Place::Byte { offset: piece.offset + at as u64, excerpt: Some(excerpt) }
 }
 
 impl fmt::Display for Located {
@@ -230,9 +236,10 @@ impl fmt::Display for Located {
             }
             Place::Byte { offset, excerpt } => {
                 writeln!(f, "{path}: byte {offset}: {}", self.problem)?;
-                match excerpt.as_str() {
-                    "" => writeln!(f, "  | (the file ends here)")?,
-                    excerpt => writeln!(f, "  | {excerpt}")?,
+                match excerpt.as_deref() {
+                    None => {}
+                    Some("") => writeln!(f, "  | (the file ends here)")?,
+                    Some(excerpt) => writeln!(f, "  | {excerpt}")?,
                 }
                 write!(f, "  = expected {}", self.expected)
             }

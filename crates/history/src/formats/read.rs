@@ -11,7 +11,9 @@ use super::error::{Located, Piece, ReadError};
 use super::parts::{PART_LEN, look_again};
 use super::source::{Directory, Stream};
 use super::stretches::is_shard;
-use super::{Fault, FileFault, Format, FrameLength, Input, Read, Warnings};
+use super::{
+    Fault, FileFault, Format, FrameBytes, FrameError, FrameLength, Input, Read, ReadFrame, Warnings,
+};
 use crate::{Builder, Copier, History, IdSet, Interrupt};
 use std::fs::File;
 use std::io;
@@ -317,7 +319,12 @@ impl<'a> Reading<'a> {
         Ok(true)
     }
 
-    fn step_frames(&mut self, format: Format, read: Read, length: FrameLength) -> Result<bool, ReadError> {
+    fn step_frames(
+        &mut self,
+        format: Format,
+        read: ReadFrame,
+        length: FrameLength,
+    ) -> Result<bool, ReadError> {
         let Some(mut stream) = self.source.take() else { return Ok(false) };
         let frame = loop {
             let waiting = stream.waiting();
@@ -330,15 +337,17 @@ impl<'a> Reading<'a> {
                 None => stream.fill().map_err(|error| self.broken(error))?,
             }
         };
-        // A frame is read as a whole, and then copied.
         self.go_on(frame.len)?;
-        let len = usize::try_from(frame.len).unwrap_or(usize::MAX);
-        stream.fill_to(len).map_err(|error| self.broken(error))?;
-        self.go_on(frame.len)?;
-        // A frame that is cut off is the reader's to refuse.
-        let len = len.min(stream.waiting().len());
-        self.read_piece(format, read, &stream.waiting()[..len])?;
-        stream.take(len);
+        let sure = stream.sure();
+        match read(&mut FrameBytes::new(&mut stream, frame.len, sure), &mut self.builder) {
+            Ok(()) => self.offset += frame.len,
+            Err(FrameError::Broken(error)) => return Err(self.broken(error)),
+            Err(FrameError::Fault(fault)) => {
+                self.go_on(0)?;
+                let fault = Located::in_frame(&self.path, format, self.offset, fault);
+                return Err(ReadError::Fault(Box::new(fault)));
+            }
+        }
         if !frame.is_last {
             self.source = Some(stream);
             return Ok(true);

@@ -4,6 +4,7 @@
 
 use super::error::ReadError;
 use super::{Fault, ReadOptions};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -93,6 +94,11 @@ impl<'a> Stream<'a> {
         &self.buffer[self.taken..]
     }
 
+    /// How many bytes wait or are known to come.
+    pub(super) fn sure(&self) -> u64 {
+        self.waiting().len() as u64 + self.promised
+    }
+
     /// Whether no more bytes will come than those that wait.
     pub(super) fn is_at_end(&self) -> bool {
         self.at_end
@@ -121,8 +127,13 @@ impl<'a> Stream<'a> {
         // What is not promised may never come, however much somebody asks for.
         self.buffer.try_reserve_exact(usize::try_from(missing.min(self.promised)).unwrap_or(usize::MAX))?;
         let came = self.reader.by_ref().take(missing).read_to_end(&mut self.buffer)? as u64;
-        self.promised = self.promised.saturating_sub(came);
-        self.at_end = came < missing;
+        self.came(came, came < missing)
+    }
+
+    /// Notes how many bytes came, and whether they were the last.
+    fn came(&mut self, len: u64, at_end: bool) -> io::Result<()> {
+        self.promised = self.promised.saturating_sub(len);
+        self.at_end |= at_end;
         if self.at_end && self.promised > 0 {
             return Err(io::Error::other(format!(
                 "the file became shorter while it was read: {} bytes are missing",
@@ -152,6 +163,111 @@ impl<'a> Stream<'a> {
                 return Err(io::Error::other("reading was interrupted"));
             }
         }
+    }
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let waiting = self.waiting();
+        if !waiting.is_empty() {
+            let len = waiting.len().min(into.len());
+            into[..len].copy_from_slice(&waiting[..len]);
+            self.take(len);
+            return Ok(len);
+        }
+        let len = if self.at_end { 0 } else { self.reader.read(into)? };
+        self.came(len as u64, len == 0 && !into.is_empty())?;
+        Ok(len)
+    }
+}
+
+/// The bytes of one frame, as they come.
+pub struct FrameBytes<'a> {
+    reader: &'a mut dyn Read,
+    len: u64,
+    left: u64,
+    sure: u64,
+}
+
+impl fmt::Debug for FrameBytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FrameBytes({} of {} left)", self.left, self.len)
+    }
+}
+
+/// Why a frame cannot be read.
+#[derive(Debug)]
+pub enum FrameError {
+    /// It is not what the format says.
+    Fault(Fault),
+    /// Its bytes stopped coming.
+    Broken(io::Error),
+}
+
+impl From<Fault> for FrameError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<io::Error> for FrameError {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl<'a> FrameBytes<'a> {
+    /// A frame of `len` bytes that a reader begins with; `sure` of the bytes are known to be there.
+    pub fn new(reader: &'a mut dyn Read, len: u64, sure: u64) -> Self {
+        Self { reader, len, left: len, sure }
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many bytes are left.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// How many of them are known to come: a regular file told its length.
+    pub fn sure(&self) -> u64 {
+        self.sure.min(self.left)
+    }
+
+    /// The next bytes.
+    pub fn take(&mut self, into: &mut [u8]) -> Result<(), FrameError> {
+        let mut came = 0;
+        while came < into.len() {
+            let wanted = (into.len() - came).min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            let now = match self.reader.read(&mut into[came..came + wanted]) {
+                Ok(0) => return Err(self.cut_off().into()),
+                Ok(now) => now,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            came += now;
+            self.left -= now as u64;
+            self.sure = self.sure.saturating_sub(now as u64);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn cut_off(&self) -> Fault {
+        let there = self.len - self.left;
+        Fault::new(
+            0,
+            format!("the frame holds {} bytes, but {there} are there: the file is cut off", self.len),
+            "all of it; copy or convert the original again",
+        )
     }
 }
 

@@ -11,7 +11,7 @@ use super::binary::{Slice, read_slice, slices};
 use super::error::{Located, Piece, ReadError};
 use super::read::Reading;
 use super::source::Compression;
-use super::{Format, Input, ReadOptions, Warnings, read_parts, read_path};
+use super::{Format, FrameBytes, FrameError, Input, ReadOptions, Warnings, read_parts, read_path};
 use crate::{Builder, History};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -72,8 +72,8 @@ impl Stretch {
         read_slice(&file, cut.from..cut.to, slice).or_else(|fault| {
             // The frame as a whole is refused for the same reason, and with a better place.
             self.read_whole_cut(cut, options)?;
-            let piece = Piece { bytes: &[], offset: cut.from, lines: 0 };
-            Err(ReadError::Fault(Box::new(Located::new(&self.path, cut.format, piece, fault))))
+            let fault = Located::in_frame(&self.path, cut.format, cut.from, fault);
+            Err(ReadError::Fault(Box::new(fault)))
         })
     }
 
@@ -85,27 +85,33 @@ impl Stretch {
         let failed = |source| ReadError::open(&self.path, source);
         let mut file = File::open(&self.path).map_err(failed)?;
         file.seek(SeekFrom::Start(from)).map_err(failed)?;
-        let mut bytes = vec![0; usize::try_from(to - from).unwrap_or(usize::MAX)];
-        file.read_exact(&mut bytes).map_err(|source| {
-            // It became shorter since it was cut.
-            ReadError::Broken { path: self.path.clone(), offset: from, source }
-        })?;
-        let (read, mut builder) = match format.row().input {
-            Input::Lines(read) => (read, Builder::piece()),
+        let mut builder = Builder::piece();
+        builder.set_interrupt(options.interrupt.clone());
+        // It became shorter since it was cut.
+        let broken = |source| ReadError::Broken { path: self.path.clone(), offset: from, source };
+        match format.row().input {
+            Input::Lines(read) => {
+                let mut bytes = vec![0; usize::try_from(to - from).unwrap_or(usize::MAX)];
+                file.read_exact(&mut bytes).map_err(broken)?;
+                let mut warnings = Warnings::new(options.lenient);
+                read(&bytes, &mut builder, &mut warnings).map_err(|fault| {
+                    let piece = Piece { bytes: &bytes, offset: from, lines: 0 };
+                    ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault)))
+                })?;
+            }
             Input::Frames(read, _) => {
-                let mut builder = Builder::piece();
                 // The preamble was looked at when the file was cut.
                 builder.begin_header();
-                (read, builder)
+                let mut frame = FrameBytes::new(&mut file, to - from, to - from);
+                read(&mut frame, &mut builder).map_err(|error| match error {
+                    FrameError::Broken(source) => broken(source),
+                    FrameError::Fault(fault) => {
+                        ReadError::Fault(Box::new(Located::in_frame(&self.path, format, from, fault)))
+                    }
+                })?;
             }
             _ => unreachable!("only lines and frames are cut"),
-        };
-        builder.set_interrupt(options.interrupt.clone());
-        let mut warnings = Warnings::new(options.lenient);
-        read(&bytes, &mut builder, &mut warnings).map_err(|fault| {
-            let piece = Piece { bytes: &bytes, offset: from, lines: 0 };
-            ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault)))
-        })?;
+        }
         builder.finish().map_err(|error| ReadError::Build { path: self.path.clone(), error })
     }
 }

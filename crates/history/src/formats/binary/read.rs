@@ -1,11 +1,10 @@
 //! Frames into the builder.
 
-use super::super::{Fault, Frame, Likeness, Probe, Warnings};
+use super::super::{Fault, Frame, FrameBytes, FrameError, Likeness, Probe};
 use super::checks;
-use super::sections::{Sections, damaged, u32_at, u64_at};
+use super::sections::{Payload, Places, Sections, damaged, u32_at, u64_at};
 use super::{END_FRAME, FRAME_HEADER_LEN, MAGIC, PART_FRAME, PREAMBLE_LEN, VERSION};
-use crate::Builder;
-use xxhash_rust::xxh3::xxh3_64;
+use crate::{BuildError, Builder};
 
 /// Recognises the format by its first bytes.
 pub fn detect(probe: &Probe<'_>) -> Likeness {
@@ -26,35 +25,50 @@ pub fn frame_length(start: &[u8]) -> Result<Option<Frame>, Fault> {
 }
 
 /// Reads one frame.
-pub fn read(bytes: &[u8], builder: &mut Builder, _: &mut Warnings) -> Result<(), Fault> {
-    if bytes.starts_with(&MAGIC) {
-        return preamble(bytes, builder);
+pub fn read(frame: &mut FrameBytes<'_>, builder: &mut Builder) -> Result<(), FrameError> {
+    let mut head = vec![0; FRAME_HEADER_LEN];
+    frame.take(&mut head[..PREAMBLE_LEN])?;
+    if head.starts_with(&MAGIC) {
+        return Ok(preamble(&head[..PREAMBLE_LEN], builder)?);
     }
     if !builder.has_header() {
-        return Err(damaged(0, "the file does not begin as the binary form does"));
+        return Err(damaged(0, "the file does not begin as the binary form does").into());
     }
-    let kind = u32_at(bytes, 0);
-    if u32_at(bytes, 4) != Some(0) {
-        return Err(damaged(4, "the frame's head is damaged"));
+    frame.take(&mut head[PREAMBLE_LEN..])?;
+    let (kind, len, checksum) = (u32_at(&head, 0), u64_at(&head, 8), u64_at(&head, 16).unwrap_or(0));
+    if u32_at(&head, 4) != Some(0) || len != Some(frame.left()) {
+        return Err(damaged(4, "the frame's head is damaged").into());
     }
-    let (Some(len), Some(checksum)) = (u64_at(bytes, 8), u64_at(bytes, 16)) else {
-        return Err(damaged(0, "the frame is cut off"));
+    if kind == Some(END_FRAME) { end(frame, checksum, builder) } else { part(frame, head, checksum, builder) }
+}
+
+fn part(
+    frame: &mut FrameBytes<'_>,
+    mut head: Vec<u8>,
+    checksum: u64,
+    builder: &mut Builder,
+) -> Result<(), FrameError> {
+    let frame_len = usize::try_from(frame.len()).map_err(|_| damaged(0, "the frame is too long"))?;
+    let list_len = frame.left().min(Places::LIST_LEN_MAX as u64) as usize;
+    let mut payload = Payload::of(frame);
+    let mut list = |len: usize| {
+        let had = head.len();
+        head.resize(FRAME_HEADER_LEN + len, 0);
+        payload.take(&mut head[had..])?;
+        Ok::<_, FrameError>(Places::len_of_list(&head[FRAME_HEADER_LEN..]))
     };
-    let payload = &bytes[FRAME_HEADER_LEN..];
-    if payload.len() as u64 != len {
-        let problem =
-            format!("the frame holds {len} bytes, but {} are there: the file is cut off", payload.len());
-        return Err(damaged(0, problem));
-    }
-    if xxh3_64(payload) != checksum {
-        return Err(damaged(0, "the checksum does not fit: the frame is damaged"));
-    }
-    if kind == Some(END_FRAME) {
-        return end(payload, builder);
-    }
-    let sections = Sections::new(bytes, FRAME_HEADER_LEN)?;
-    let part = checks::part(&sections)?;
-    builder.append_part(part).map_err(|error| Fault::new(0, error.to_string(), "a possible history"))
+    // Its length comes first.
+    let len = list(Places::COUNT_LEN.min(list_len))?;
+    list(len.min(list_len))?;
+    let sections = match Places::new(&head, FRAME_HEADER_LEN, frame_len) {
+        Ok(places) => Ok(Sections::read(places, &mut payload)?),
+        Err(fault) => Err(fault),
+    };
+    // Whatever else may be wrong comes from damage, if there is any.
+    payload.verify(checksum)?;
+    let part = checks::part(&sections?)?;
+    let refused = |error: BuildError| Fault::new(0, error.to_string(), "a possible history");
+    Ok(builder.append_part(part).map_err(refused)?)
 }
 
 fn preamble(bytes: &[u8], builder: &mut Builder) -> Result<(), Fault> {
@@ -90,16 +104,21 @@ fn other_version(version: u32) -> Fault {
     Fault::new(8, problem, format!("version {VERSION}; {advice}"))
 }
 
-fn end(payload: &[u8], builder: &Builder) -> Result<(), Fault> {
+fn end(frame: &mut FrameBytes<'_>, checksum: u64, builder: &Builder) -> Result<(), FrameError> {
+    let len = frame.left();
+    let mut payload = Payload::of(frame);
+    let mut totals = [0; 16];
+    payload.take(&mut totals[..len.min(16) as usize])?;
+    payload.verify(checksum)?;
     let found = (builder.total_transactions(), builder.total_operations());
-    match (u64_at(payload, 0), u64_at(payload, 8), payload.len()) {
+    match (u64_at(&totals, 0), u64_at(&totals, 8), len) {
         (Some(transactions), Some(operations), 16) if (transactions, operations) == found => Ok(()),
-        _ => Err(damaged(
-            FRAME_HEADER_LEN,
-            format!(
-                "the parts hold {} transactions and {} operations, the end says otherwise",
-                found.0, found.1
-            ),
-        )),
+        _ => {
+            let (transactions, operations) = found;
+            let problem = format!(
+                "the parts hold {transactions} transactions and {operations} operations, the end says otherwise"
+            );
+            Err(damaged(FRAME_HEADER_LEN, problem).into())
+        }
     }
 }

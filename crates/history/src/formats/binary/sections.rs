@@ -1,8 +1,12 @@
-//! The sections of a part: found, measured and copied.
+//! The sections of a part: found, measured and read to where they stay.
 
-use super::super::Fault;
+use super::super::{Fault, FrameBytes, FrameError};
 use super::{VERSION, section};
 use bytemuck::Pod;
+use bytemuck::allocation::{try_cast_vec, try_zeroed_vec};
+use std::cell::Cell;
+use std::io;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Where one section lies in a frame.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +38,16 @@ pub(super) struct Places(Vec<(u32, Place)>);
 const ENTRY_LEN: usize = 16;
 
 impl Places {
-    /// How many bytes of a payload hold the list of its sections, at most.
-    pub(super) const LIST_LEN_MAX: usize = 8 + section::ALL.len() * ENTRY_LEN;
+    /// How many bytes of a payload say how long the list of its sections is.
+    pub(super) const COUNT_LEN: usize = 8;
+    /// How many hold the list, at most.
+    pub(super) const LIST_LEN_MAX: usize = Self::COUNT_LEN + section::ALL.len() * ENTRY_LEN;
+
+    /// How many bytes hold the list of the payload that begins with these.
+    pub(super) fn len_of_list(payload: &[u8]) -> usize {
+        let count = u32_at(payload, 0).unwrap_or(0) as usize;
+        count.saturating_mul(ENTRY_LEN).saturating_add(Self::COUNT_LEN)
+    }
 
     /// Reads the list from the beginning of a frame of `frame_len` bytes whose payload begins at `start`.
     pub(super) fn new(head: &[u8], start: usize, frame_len: usize) -> Result<Self, Fault> {
@@ -100,15 +112,15 @@ impl Places {
     }
 }
 
-/// What columns are copied from.
+/// What columns are taken from.
 pub(super) trait Columns {
     /// Where a section lies; one that is missing lies, empty, at the start.
     fn place(&self, number: u32) -> Place;
 
-    /// A copy of a column.
+    /// A column, for the first time.
     fn column<T: Pod>(&self, number: u32) -> Result<Vec<T>, Fault>;
 
-    /// A copy of a text.
+    /// A text, for the first time.
     fn text(&self, number: u32) -> Result<String, Fault> {
         let text = String::from_utf8(self.column(number)?);
         text.map_err(|error| {
@@ -117,32 +129,140 @@ pub(super) trait Columns {
     }
 }
 
-/// A frame in memory.
-pub(super) struct Sections<'a> {
-    frame: &'a [u8],
+/// The columns of a part, as they came.
+pub(super) struct Sections {
     places: Places,
+    /// Each is taken once.
+    columns: Vec<(u32, Cell<Words>)>,
 }
 
-impl<'a> Sections<'a> {
-    /// Reads the list of sections; `start` is where the payload begins in the frame.
-    pub(super) fn new(frame: &'a [u8], start: usize) -> Result<Self, Fault> {
-        Ok(Self { frame, places: Places::new(frame, start, frame.len())? })
+impl Sections {
+    /// Reads all sections of a part, each straight to where it stays; the list of them has been read.
+    pub(super) fn read(places: Places, payload: &mut Payload<'_, '_>) -> Result<Self, FrameError> {
+        let mut columns = Vec::with_capacity(places.0.len());
+        for (number, place) in &places.0 {
+            let &Place { width, len, .. } = place;
+            let bytes = len * width;
+            let words = match section::align(*number) {
+                2 if width % 2 == 0 => Words::U16(payload.words(bytes, width)?),
+                4 if width % 4 == 0 => Words::U32(payload.words(bytes, width)?),
+                8 if width % 8 == 0 => Words::U64(payload.words(bytes, width)?),
+                _ => Words::U8(payload.words(bytes, width)?),
+            };
+            columns.push((*number, Cell::new(words)));
+            payload.take(&mut [0; 8][..bytes.next_multiple_of(8) - bytes])?;
+        }
+        Ok(Self { places, columns })
     }
 }
 
-impl Columns for Sections<'_> {
+impl Columns for Sections {
     fn place(&self, number: u32) -> Place {
         self.places.get(number)
     }
 
     fn column<T: Pod>(&self, number: u32) -> Result<Vec<T>, Fault> {
-        let place = self.places.of_width(number, size_of::<T>())?;
-        let bytes = &self.frame[place.offset..place.offset + place.len * place.width];
-        Ok(match bytemuck::try_cast_slice(bytes) {
-            Ok(aligned) => aligned.to_vec(),
-            Err(_) => bytemuck::pod_collect_to_vec(bytes),
-        })
+        self.places.of_width(number, size_of::<T>())?;
+        let found = self.columns.iter().find(|(other, _)| *other == number);
+        Ok(found.map_or_else(Vec::new, |(_, words)| words.take().into_column()))
     }
+}
+
+/// A column before its type is known: words that are aligned as it will be.
+enum Words {
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self::U8(Vec::new())
+    }
+}
+
+impl Words {
+    /// The same memory as elements of their type; copied if it is aligned in another way.
+    fn into_column<T: Pod>(self) -> Vec<T> {
+        fn cast<W: Pod, T: Pod>(words: Vec<W>) -> Vec<T> {
+            try_cast_vec(words).unwrap_or_else(|(_, words)| bytemuck::pod_collect_to_vec(&words))
+        }
+        match self {
+            Self::U8(words) => cast(words),
+            Self::U16(words) => cast(words),
+            Self::U32(words) => cast(words),
+            Self::U64(words) => cast(words),
+        }
+    }
+}
+
+/// The payload of a frame while it comes, and its checksum.
+pub(super) struct Payload<'p, 'f> {
+    frame: &'p mut FrameBytes<'f>,
+    checksum: Xxh3,
+}
+
+/// How much is read at once: what has just come is in the cache when its checksum is taken.
+const BLOCK_LEN: usize = 128 << 10;
+
+impl<'p, 'f> Payload<'p, 'f> {
+    /// What is left of a frame.
+    pub(super) fn of(frame: &'p mut FrameBytes<'f>) -> Self {
+        Self { frame, checksum: Xxh3::new() }
+    }
+
+    /// The next bytes.
+    pub(super) fn take(&mut self, into: &mut [u8]) -> Result<(), FrameError> {
+        for block in into.chunks_mut(BLOCK_LEN) {
+            self.frame.take(block)?;
+            self.checksum.update(block);
+        }
+        Ok(())
+    }
+
+    /// Passes over bytes.
+    fn skip(&mut self, len: u64) -> Result<(), FrameError> {
+        let mut block = vec![0; usize::try_from(len).map_or(BLOCK_LEN, |len| len.min(BLOCK_LEN))];
+        let mut left = len;
+        while left > 0 {
+            let now = left.min(BLOCK_LEN as u64);
+            self.take(&mut block[..now as usize])?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// The next bytes as words, in elements of `width` bytes each. No more memory is taken than bytes come.
+    fn words<W: Pod>(&mut self, bytes: usize, width: usize) -> Result<Vec<W>, FrameError> {
+        let size = size_of::<W>();
+        let no_memory = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let sure = usize::try_from(self.frame.sure()).map_or(bytes, |sure| sure.min(bytes));
+        let mut words: Vec<W> =
+            try_zeroed_vec(sure / width.max(1) * width / size).map_err(|()| no_memory())?;
+        self.take(bytemuck::cast_slice_mut(&mut words))?;
+        while words.len() * size < bytes {
+            let (had, left) = (words.len(), bytes - words.len() * size);
+            let more = (BLOCK_LEN / width * width).max(width).min(left) / size;
+            if words.capacity() < had + more {
+                words.try_reserve_exact(had.max(more)).map_err(|_| no_memory())?;
+            }
+            words.resize(had + more, W::zeroed());
+            self.take(bytemuck::cast_slice_mut(&mut words[had..]))?;
+        }
+        Ok(words)
+    }
+
+    /// Takes what is left. Is all as it was written?
+    pub(super) fn verify(mut self, checksum: u64) -> Result<(), FrameError> {
+        self.skip(self.frame.left())?;
+        if self.checksum.digest() == checksum { Ok(()) } else { Err(unsound().into()) }
+    }
+}
+
+/// A fault of a frame that is not as it was written.
+pub(super) fn unsound() -> Fault {
+    damaged(0, "the checksum does not fit: the frame is damaged")
 }
 
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

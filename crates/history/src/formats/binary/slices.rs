@@ -16,7 +16,7 @@
 
 use super::super::Fault;
 use super::checks::{self, Tables, is_good_in_itself, is_good_on_one_key};
-use super::sections::{Columns, Place, Places, damaged, u32_at, u64_at};
+use super::sections::{Columns, Place, Places, damaged, u32_at, u64_at, unsound};
 use super::{FRAME_HEADER_LEN, PART_FRAME, section};
 use crate::model::{NO_ID, PackedOp, kind};
 use crate::names::{NameEntry, NameIndex};
@@ -157,7 +157,7 @@ impl<'f> OnDisk<'f> {
             checksum.update(&block[..len]);
         }
         if checksum.digest() != self.checksum {
-            return Err(damaged(0, "the checksum does not fit: the frame is damaged"));
+            return Err(unsound());
         }
         drop(block);
         checks::check_names::<KeyId>(self, section::KEYS, "key")?;
