@@ -32,10 +32,6 @@ mod workloads;
 use std::error::Error;
 use std::process::ExitCode;
 
-/// What is measured has the program's allocator.
-#[global_allocator]
-static ALLOCATOR: pages::LargePages = pages::LargePages;
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -32,9 +32,6 @@ use console::Console;
 use exit::Exit;
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: pages::LargePages = pages::LargePages;
-
 fn main() -> ExitCode {
     if let Err(message) = own_levels::load(&std::env::args_os().collect::<Vec<_>>()) {
         return Console::new(false).finish(Err(console::Stop::Error(message))).into();
