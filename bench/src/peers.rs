@@ -34,14 +34,8 @@ pub(crate) fn run(transactions: usize) -> Result<(), Box<dyn Error>> {
         write_path(&recast(&plain, hashed, format == Format::Timekiller)?, format, &path)?;
         let bytes = bytes_of(&path)?;
         let megabytes = bytes.len() as f64 / 1e6;
-        let read = best(|| {
-            std::hint::black_box(read_path(&path, &ReadOptions::default())?);
-            Ok(())
-        })?;
-        let copy = best(|| {
-            std::hint::black_box(bytes.clone());
-            Ok(())
-        })?;
+        let read = best(|| Ok(read_path(&path, &ReadOptions::default())?))?;
+        let copy = best(|| Ok(bytes.clone()))?;
         println!(
             "{name:<14} {megabytes:>9.1} {:>12.0} {:>12.0} {:>12.1} {:>7.2}×",
             megabytes / read,
@@ -60,8 +54,8 @@ pub(crate) fn read(paths: &[&str]) -> Result<(), Box<dyn Error>> {
         let mut operations = 0;
         let read = best(|| {
             let loaded = read_path(path.as_ref(), &ReadOptions::default())?;
-            operations = std::hint::black_box(&loaded).history.op_count();
-            Ok(())
+            operations = loaded.history.op_count();
+            Ok(loaded)
         })?;
         let megabytes = bytes_of(path.as_ref())?.len() as f64 / 1e6;
         println!(

@@ -26,6 +26,11 @@ const FREE: Slot = Slot { hash: 0, id: u32::MAX };
 const LEN_MIN: usize = 16;
 
 impl Slots {
+    /// A table that need not grow for so many ids.
+    fn with_room(count: usize) -> Self {
+        Self { slots: vec![FREE; (count * 4 / 3 + 1).next_power_of_two()], len: 0 }
+    }
+
     /// Where a search for a hash begins.
     #[inline]
     fn home(&self, hash: u32) -> usize {
@@ -114,37 +119,55 @@ impl Slots {
 
 /// The first thing, by its place, that is the same as an earlier one.
 ///
-/// Faster than putting all of them into a table, because little is looked at twice: marks for every hash, in few enough
-/// bytes for the caches, tell the few things that share a mark with another; only these are compared.
+/// Faster than putting all of them into a table, because little is looked at twice: a bit for every hash, in few enough
+/// bytes for the caches, tells the few things that come where another was before; only these are looked for.
 pub(crate) fn first_double(hashes: &[u32], same: impl Fn(u32, u32) -> bool) -> Option<u32> {
-    // 1. Two bits a mark: seen, and seen again. About one thing in five shares a mark.
-    let marks = (hashes.len().max(32) * MARKS_A_HASH).next_power_of_two();
-    let place = |hash: u32| {
-        let mark = (u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (marks - 1);
-        (mark / 32, mark % 32 * 2)
-    };
-    let mut seen = vec![0u64; marks / 32];
-    for &hash in hashes {
-        let (word, shift) = place(hash);
-        seen[word] |= (1 | (seen[word] >> shift & 1) << 1) << shift;
-    }
-    // 2. Compare what shares a mark, in order.
-    let is_shared = |hash: u32| {
-        let (word, shift) = place(hash);
-        seen[word] >> shift & 2 != 0
-    };
-    let mut table = Slots::default();
-    for (id, &hash) in hashes.iter().enumerate().filter(|(_, hash)| is_shared(**hash)) {
-        let id = id as u32;
-        if table.find(hash, |other| same(other, id)).is_some() {
-            return Some(id);
-        }
+    // 1. Whatever is there for the second time finds its bit set; about one in twenty finds that of another.
+    let mut seen = Bits::new(hashes.len() * 8);
+    let places = || (0..).zip(hashes.iter().copied());
+    let later: Vec<(u32, u32)> = places().filter(|(_, hash)| seen.insert(*hash)).collect();
+    // 2. Each of these is looked for by all that have its hash; those of one hash are met in their order.
+    let mut wanted = Bits::new(later.len() * 32);
+    let mut table = Slots::with_room(later.len());
+    for (id, hash) in later {
+        wanted.insert(hash);
         table.insert(hash, id);
     }
-    None
+    let is_wanted = |(_, hash): &(u32, u32)| wanted.contains(*hash);
+    let double = |(id, hash): (u32, u32)| table.find(hash, |later| id < later && same(id, later));
+    places().filter(is_wanted).filter_map(double).min()
 }
 
-const MARKS_A_HASH: usize = 8;
+/// A set of hashes that may take one for another.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    /// A set in which about `count` hashes are told apart.
+    fn new(count: usize) -> Self {
+        Self(vec![0; count.next_power_of_two().div_ceil(64)])
+    }
+
+    #[inline]
+    fn place(&self, hash: u32) -> (usize, u32) {
+        let place = (u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
+        ((place >> 6) as usize & (self.0.len() - 1), place & 63)
+    }
+
+    #[inline]
+    fn contains(&self, hash: u32) -> bool {
+        let (word, bit) = self.place(hash);
+        self.0[word] >> bit & 1 == 1
+    }
+
+    /// Adds a hash; was it there?
+    #[inline]
+    fn insert(&mut self, hash: u32) -> bool {
+        let (word, bit) = self.place(hash);
+        let was = self.0[word];
+        self.0[word] = was | 1 << bit;
+        was >> bit & 1 == 1
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -101,6 +101,19 @@ impl Values {
         }
     }
 
+    /// The hash of an entry, which is well-formed.
+    #[inline]
+    pub(crate) fn hash_of(&self, entry: &ValueEntry) -> u32 {
+        match entry.tag {
+            // As bytes: whoever asks knows that it is a piece of the text.
+            tag::STR => {
+                let start = entry.data as usize;
+                hash_text(&self.text.as_bytes()[start..start + entry.len as usize])
+            }
+            _ => hash_value(self.decode(*entry)),
+        }
+    }
+
     /// The elements of a list; an absent key is the empty list; a scalar is a list of itself.
     pub fn elements(&self, id: ValueId) -> &[ValueId] {
         match self.get(id) {
@@ -240,16 +253,11 @@ pub(crate) struct ValueIndex {
 }
 
 impl ValueIndex {
-    /// Takes a table over; refuses the first value that is there for the second time, by its place.
-    pub(crate) fn of(values: Values, columns: NameIndex<ColumnId>) -> Result<Self, usize> {
+    /// Takes over a table with the hash of each value; refuses the first value that is there for the second time, by its
+    /// place.
+    pub(crate) fn of(values: Values, hashes: &[u32], columns: NameIndex<ColumnId>) -> Result<Self, usize> {
         let at = |id: u32| values.decode(values.entries[id as usize]);
-        let text = values.text.as_bytes();
-        let hash = |entry: &ValueEntry| match entry.tag {
-            tag::STR => hash_text(&text[entry.data as usize..entry.data as usize + entry.len as usize]),
-            _ => hash_value(values.decode(*entry)),
-        };
-        let hashes: Vec<u32> = values.entries.iter().map(hash).collect();
-        match first_double(&hashes, |a, b| same_value(at(a), at(b))) {
+        match first_double(hashes, |a, b| same_value(at(a), at(b))) {
             Some(place) => Err(place as usize),
             // Whether anything will be looked up is not known yet: the tables wait for that.
             None => Ok(Self { values, columns, is_behind: true, ..Self::default() }),

@@ -137,31 +137,33 @@ pub(super) fn values(sections: &impl Columns, columns: NameIndex<ColumnId>) -> R
     if entries.first().is_none_or(|entry| entry.tag != tag::NULL) {
         return Err(place.fault(0, "the first value is not null"));
     }
+    let values = Values { entries, text, elements, cells, columns: Names::default() };
     // Every place of such a text is between two characters.
-    let is_ascii = text.is_ascii();
+    let is_ascii = values.text.is_ascii();
     // How deep lists nest, for lists only; empty as long as there is none.
     let mut depth: Vec<u8> = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
+    let mut hashes = Vec::with_capacity(values.entries.len());
+    for (index, entry) in values.entries.iter().enumerate() {
         let piece = || entry.data as usize..entry.data as usize + entry.len as usize;
         let good = match entry.tag {
-            tag::STR if is_ascii => is_piece(text.len(), entry.data, entry.len),
-            tag::STR => is_piece_of_text(&text, entry.data, entry.len),
+            tag::STR if is_ascii => is_piece(values.text.len(), entry.data, entry.len),
+            tag::STR => is_piece_of_text(&values.text, entry.data, entry.len),
             tag::LIST => {
-                is_piece(elements.len(), entry.data, entry.len)
-                    && list_depth(&mut depth, &elements[piece()], index).is_some()
+                is_piece(values.elements.len(), entry.data, entry.len)
+                    && list_depth(&mut depth, &values.elements[piece()], index).is_some()
             }
             tag::ROW => {
-                is_piece(cells.len(), entry.data, entry.len)
-                    && is_proper_row(&cells[piece()], &entries[..index], columns.names.len())
+                is_piece(values.cells.len(), entry.data, entry.len)
+                    && is_proper_row(&values.cells[piece()], &values.entries[..index], columns.names.len())
             }
             _ => is_good_in_itself(index, entry),
         };
         if !good {
             return Err(place.fault(index, format!("the value {index} is not well-formed")));
         }
+        hashes.push(values.hash_of(entry));
     }
-    let values = Values { entries, text, elements, cells, columns: Names::default() };
-    ValueIndex::of(values, columns).map_err(|index| place.fault(index, "the value is listed twice"))
+    ValueIndex::of(values, &hashes, columns).map_err(|index| place.fault(index, "the value is listed twice"))
 }
 
 /// Whether a value that is no piece of something is well-formed.
