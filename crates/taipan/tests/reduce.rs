@@ -1,4 +1,5 @@
-//! What `taipan explain --save` writes is a violated history again, in every format that can hold it.
+//! What `taipan explain --save` writes is a violated history again, in every format that can hold it; and the same
+//! input gives the same output, however many threads there are.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -31,6 +32,43 @@ fn saved_parts_are_violated_and_small() {
             let transactions = transactions(Path::new(name));
             // A long fork: two writers, two readers, and whoever wrote what was there before.
             assert!((1..=5).contains(&transactions), "{bug}: {transactions} transactions are left");
+        }
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_output() {
+    let folder = tempfile::tempdir().expect("a folder for the files");
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let [skew, fork] = ["write-skew", "long-fork"].map(|bug| {
+        let path = place(&format!("{bug}.jsonl"));
+        let made =
+            taipan(&["generate", "--target", &format!("sim:serializable?bug={bug}"), "-n", "2000", &path]);
+        assert_eq!(made.status.code(), Some(0), "{made:?}");
+        path
+    });
+    let said = |arguments: &[&str], threads: &str| {
+        let output = taipan(&[arguments, &["--threads", threads, &skew, &fork]].concat());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    // JUnit asks for a time; it is a word of its own.
+    let without_times = |text: String| {
+        text.split_inclusive(' ').filter(|word| !word.starts_with("time=")).collect::<String>()
+    };
+    for form in ["sarif", "markdown", "junit"] {
+        let once = |threads| said(&["check", "--all-levels", "--output", form], threads);
+        let (first, second) = (once("1"), once("2"));
+        match form {
+            "junit" => assert_eq!(without_times(first), without_times(second)),
+            _ => assert_eq!(first, second, "{form}"),
+        }
+    }
+    for form in ["svg", "dot", "mermaid", "notation", "jsonl"] {
+        for path in [&skew, &fork] {
+            let once = |threads| taipan(&["explain", "--output", form, "--threads", threads, path]).stdout;
+            let (first, second) = (once("1"), once("2"));
+            assert!(!first.is_empty() && first == second, "{form} of {path}");
         }
     }
 }
