@@ -22,7 +22,7 @@ use crate::pigeonhole;
 use crate::refine::{Questions, Refined};
 use crate::resolve;
 use crate::rows;
-use crate::saturate::{self, Round};
+use crate::saturate::{self, Round, Saturation};
 use crate::schedule::{self, Scheduled};
 use crate::settle::settle;
 use crate::verdict::{Event, Options, Outcome, Ryow, Stats, Undecided, Verdict, Witness};
@@ -333,11 +333,12 @@ const SATURATED: f64 = 0.25;
 /// The problem with fewer candidates and more edges; none if that shows a contradiction.
 fn saturated(history: &History, problem: &Problem, known: &Known) -> Option<(Problem, Known)> {
     let (mut problem, mut known) = (problem.clone(), known.clone());
+    let saturation = Saturation::new(&problem);
     loop {
         let Scheduled::Order { position, .. } = schedule::schedule(history, &problem, &known) else {
             return None;
         };
-        match saturate::saturate(&mut problem, &mut known, &position) {
+        match saturation.round(&mut problem, &mut known, &position) {
             Round::RuledOut { share } if share < SATURATED => return Some((problem, known)),
             Round::RuledOut { .. } => {}
             Round::Impossible => return None,
