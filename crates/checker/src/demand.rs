@@ -13,12 +13,12 @@
 
 use crate::constrain::Known;
 use crate::contents::Contents;
-use crate::problem::{Problem, Standing, Txn};
+use crate::problem::{NONE, Problem, Standing, Txn};
 use crate::rows::{Claim, Interval, Test, number_in};
 use crate::verdict::Ryow;
 use history::{ColumnId, History, Id, KeyId, Operation, Predicate, Row, Status, TxnId, ValueId, Values};
-use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// A transaction and a key about which its predicates are not right as things stand.
 pub(crate) type Missing = (Txn, KeyId);
@@ -89,40 +89,117 @@ pub(crate) fn claims_on(history: &History, txn: TxnId, key: KeyId) -> Vec<Claim<
     claims
 }
 
-/// Where an order does not keep to what predicates say; ascending.
-pub(crate) fn missing(
-    history: &History,
-    problem: &Problem,
-    known: &Known,
-    position: &[u32],
-    effective: &[Txn],
-) -> Vec<Missing> {
-    let mut play = Play::new(history, problem);
-    for node in in_order(position) {
-        let txn = known.nodes.txn(node);
-        let is_there = match problem.standing.get(txn as usize) {
-            Some(Standing::In) => true,
-            Some(Standing::Maybe) => effective.binary_search(&txn).is_ok(),
-            Some(Standing::Out) | None => false,
+/// What predicates say, ready to be compared with one order after the other.
+pub(crate) struct Demand<'h> {
+    pub(crate) contents: Contents<'h>,
+    columns: Vec<Numbers>,
+    asked: Vec<Asked<'h>>,
+    /// For each transaction its first, and one more.
+    first: Vec<u32>,
+}
+
+/// What one operation said.
+struct Asked<'h> {
+    predicate: &'h Predicate,
+    /// The keys it returned or wrote, ascending.
+    keys: Vec<KeyId>,
+    /// The keys it wrote that its transaction had not touched before.
+    written: Vec<KeyId>,
+    /// Which numbers of which column it asked for, by their ranks.
+    column: usize,
+    ranks: Range<u32>,
+}
+
+/// The numbers in a column.
+struct Numbers {
+    column: ColumnId,
+    /// All that there ever are, ascending.
+    numbers: Vec<ValueId>,
+    /// The rank of what each version holds, and of what each key holds at first; [`NONE`] without a number.
+    of_version: Vec<u32>,
+    of_initial: Vec<u32>,
+}
+
+impl<'h> Demand<'h> {
+    /// Reads what the predicates of a problem's transactions say; its versions stay as they are.
+    pub(crate) fn new(history: &'h History, problem: &Problem) -> Self {
+        let mut made = Self {
+            contents: Contents::of(history, Ryow::Must),
+            columns: Vec::new(),
+            asked: Vec::new(),
+            first: vec![0],
         };
-        if !is_there {
-            continue;
+        for txn in 0..problem.len() {
+            if problem.standing[txn] != Standing::Out {
+                made.read(history, problem, problem.txns[txn]);
+            }
+            made.first.push(made.asked.len() as u32);
         }
-        if node == known.nodes.begin(txn) {
-            play.ask(txn);
-        }
-        if node == known.nodes.commit(txn) {
-            for version in problem.versions_of(txn) {
-                play.set(version.key, version.value);
+        made
+    }
+
+    fn read(&mut self, history: &'h History, problem: &Problem, txn: TxnId) {
+        let mut earlier: Vec<KeyId> = Vec::new();
+        for (_, operation) in history.transaction(txn).ops() {
+            if let Some((predicate, mut keys, wrote)) = asked(&operation) {
+                keys.sort_unstable();
+                let written = keys.iter().copied().filter(|key| wrote && !earlier.contains(key)).collect();
+                earlier.extend(&keys);
+                if let Some(interval) = Interval::of(history.values(), predicate) {
+                    let column = self.column(history.values(), problem, interval.column);
+                    let ranks = self.columns[column].between(history.values(), &interval);
+                    self.asked.push(Asked { predicate, keys, written, column, ranks });
+                }
+            }
+            // A read whose result is not known said nothing of its key.
+            if !matches!(operation, Operation::Read { value, .. } if !value.is_known()) {
+                earlier.extend(operation.key());
             }
         }
-        if play.missing.len() > ALL_MAX {
-            break;
-        }
     }
-    play.missing.sort_unstable();
-    play.missing.dedup();
-    play.missing
+
+    /// The place of a column, which is new if nobody asked for it before.
+    fn column(&mut self, values: &Values, problem: &Problem, column: ColumnId) -> usize {
+        let found = self.columns.iter().position(|it| it.column == column);
+        found.unwrap_or_else(|| {
+            self.columns.push(Numbers::new(values, problem, column));
+            self.columns.len() - 1
+        })
+    }
+
+    /// Where an order does not keep to what predicates say; ascending.
+    pub(crate) fn missing(
+        &self,
+        problem: &Problem,
+        known: &Known,
+        position: &[u32],
+        effective: &[Txn],
+    ) -> Vec<Missing> {
+        let mut play = Play::new(self, problem);
+        for node in in_order(position) {
+            let txn = known.nodes.txn(node);
+            let is_there = match problem.standing.get(txn as usize) {
+                Some(Standing::In) => true,
+                Some(Standing::Maybe) => effective.binary_search(&txn).is_ok(),
+                Some(Standing::Out) | None => false,
+            };
+            if !is_there {
+                continue;
+            }
+            if node == known.nodes.begin(txn) {
+                play.ask(txn);
+            }
+            if node == known.nodes.commit(txn) {
+                problem.version_ids(txn).for_each(|version| play.write(version));
+            }
+            if play.missing.len() > ALL_MAX {
+                break;
+            }
+        }
+        play.missing.sort_unstable();
+        play.missing.dedup();
+        play.missing
+    }
 }
 
 /// The nodes by their positions.
@@ -132,98 +209,78 @@ fn in_order(position: &[u32]) -> Vec<u32> {
     nodes
 }
 
+impl Numbers {
+    fn new(values: &Values, problem: &Problem, column: ColumnId) -> Self {
+        let written = problem.versions.iter().map(|version| version.value);
+        let contents = written.chain(problem.initial.iter().copied()).zip(0u32..);
+        let mut found: Vec<(ValueId, u32)> = contents
+            .filter_map(|(content, place)| Some((number_in(values, content, column)?, place)))
+            .collect();
+        found.sort_by(|a, b| values.compare(a.0, b.0).unwrap_or(Ordering::Equal));
+        let mut numbers: Vec<ValueId> = Vec::new();
+        let mut ranks = vec![NONE; problem.versions.len() + problem.initial.len()];
+        for (number, place) in found {
+            let is_new =
+                numbers.last().is_none_or(|&last| values.compare(last, number) != Some(Ordering::Equal));
+            if is_new {
+                numbers.push(number);
+            }
+            ranks[place as usize] = numbers.len() as u32 - 1;
+        }
+        let of_initial = ranks.split_off(problem.versions.len());
+        Self { column, numbers, of_version: ranks, of_initial }
+    }
+
+    /// The ranks of the numbers in an interval, or some more.
+    fn between(&self, values: &Values, interval: &Interval) -> Range<u32> {
+        let compare =
+            |number: ValueId, with: Option<ValueId>| with.and_then(|with| values.compare(number, with));
+        let start =
+            self.numbers.partition_point(|&number| compare(number, interval.from) == Some(Ordering::Less));
+        let end =
+            self.numbers.partition_point(|&number| compare(number, interval.to) != Some(Ordering::Greater));
+        start as u32..end as u32
+    }
+}
+
 /// What the store holds as the history is played.
-struct Play<'h, 'p> {
-    history: &'h History,
+struct Play<'d, 'p> {
+    demand: &'d Demand<'d>,
     problem: &'p Problem,
-    contents: Contents<'h>,
     holds: Vec<ValueId>,
-    columns: FxHashMap<ColumnId, Index>,
+    indices: Vec<Index>,
     missing: Vec<Missing>,
 }
 
-impl<'h, 'p> Play<'h, 'p> {
-    fn new(history: &'h History, problem: &'p Problem) -> Self {
-        let contents = Contents::of(history, Ryow::Must);
-        let mut ids: Vec<ValueId> = problem.versions.iter().map(|version| version.value).collect();
-        ids.extend(&problem.initial);
-        ids.sort_unstable();
-        ids.dedup();
-        let mut columns = FxHashMap::default();
-        for (_, operation) in history.transactions().flat_map(|it| it.ops()) {
-            if let Some((predicate, ..)) = asked(&operation)
-                && let Some(interval) = Interval::of(history.values(), predicate)
-            {
-                columns
-                    .entry(interval.column)
-                    .or_insert_with(|| Index::new(history.values(), &ids, interval.column, problem.keys()));
-            }
-        }
-        let mut play = Self {
-            history,
-            problem,
-            contents,
-            holds: vec![ValueId::ABSENT; problem.keys()],
-            columns,
-            missing: Vec::new(),
-        };
-        for key in 0..problem.keys() as u32 {
-            play.set(key, problem.initial[key as usize]);
-        }
-        play
+impl<'d, 'p> Play<'d, 'p> {
+    fn new(demand: &'d Demand<'d>, problem: &'p Problem) -> Self {
+        let indices = demand.columns.iter().map(Index::new).collect();
+        Self { demand, problem, holds: problem.initial.clone(), indices, missing: Vec::new() }
     }
 
-    fn set(&mut self, key: u32, value: ValueId) {
-        self.holds[key as usize] = value;
-        for index in self.columns.values_mut() {
-            index.set(key, value);
+    fn write(&mut self, version: u32) {
+        let it = self.problem.versions[version as usize];
+        self.holds[it.key as usize] = it.value;
+        for (index, numbers) in self.indices.iter_mut().zip(&self.demand.columns) {
+            index.set(it.key, numbers.of_version[version as usize]);
         }
     }
 
     /// Compares what a transaction's predicates find with what they said.
     fn ask(&mut self, txn: Txn) {
-        let mut earlier: Vec<KeyId> = Vec::new();
-        for (_, operation) in self.history.transaction(self.problem.txns[txn as usize]).ops() {
-            if let Some((predicate, mut keys, wrote)) = asked(&operation) {
-                keys.sort_unstable();
-                self.ask_one(txn, (predicate, &keys, wrote), &earlier);
-                earlier.append(&mut keys);
-            }
-            // A read whose result is not known said nothing of its key.
-            if !matches!(operation, Operation::Read { value, .. } if !value.is_known()) {
-                earlier.extend(operation.key());
-            }
-        }
-    }
-
-    fn ask_one(
-        &mut self,
-        txn: Txn,
-        (predicate, keys, wrote): (&Predicate, &[KeyId], bool),
-        earlier: &[KeyId],
-    ) {
-        let values = self.history.values();
-        let Some(interval) = Interval::of(values, predicate) else { return };
-        let mut found: Vec<KeyId> = Vec::new();
-        self.columns[&interval.column].between(values, &interval, |key| {
+        let first = &self.demand.first[txn as usize..];
+        for asked in &self.demand.asked[first[0] as usize..first[1] as usize] {
+            let holds = |key: KeyId| self.demand.contents.holds(asked.predicate, self.holds[key.index()]);
             // What the transaction touched otherwise was claimed from the beginning.
-            let key = KeyId(key);
-            if found.len() < EACH_MAX
-                && keys.binary_search(&key).is_err()
-                && self.contents.holds(predicate, self.holds[key.index()])
-                && !self.touches(txn, key)
-            {
-                found.push(key);
-            }
-        });
-        if wrote {
-            let lacks = |key: &&KeyId| {
-                !self.contents.holds(predicate, self.holds[key.index()]) && !earlier.contains(key)
+            let is_new = |key: &KeyId| {
+                asked.keys.binary_search(key).is_err() && holds(*key) && !self.touches(txn, *key)
             };
-            let lacking = keys.iter().filter(lacks).filter(|&&key| !self.reads(txn, key));
-            found.extend(lacking.take(EACH_MAX));
+            let found = self.indices[asked.column].keys(asked.ranks.clone()).map(KeyId).filter(is_new);
+            let mut missing: Vec<Missing> = found.take(EACH_MAX).map(|key| (txn, key)).collect();
+            let lacks = |key: &&KeyId| !holds(**key) && !self.reads(txn, **key);
+            missing.extend(asked.written.iter().filter(lacks).take(EACH_MAX).map(|&key| (txn, key)));
+            self.missing.append(&mut missing);
         }
-        self.missing.extend(found.into_iter().map(|key| (txn, key)));
     }
 
     fn touches(&self, txn: Txn, key: KeyId) -> bool {
@@ -235,71 +292,59 @@ impl<'h, 'p> Play<'h, 'p> {
     }
 }
 
-/// The keys by the number in a column.
+/// The keys by the rank of their number in a column: for each rank a list that runs through the keys.
 struct Index {
-    /// The numbers that ever are in the column, ascending.
-    numbers: Vec<ValueId>,
-    /// Where a content's number is among them.
-    rank: FxHashMap<ValueId, u32>,
-    /// The keys with each number now.
-    keys: Vec<Vec<u32>>,
-    /// For each key its number's rank and its place there.
-    place: Vec<Option<(u32, u32)>>,
+    first: Vec<u32>,
+    next: Vec<u32>,
+    previous: Vec<u32>,
+    rank: Vec<u32>,
 }
 
 impl Index {
-    fn new(values: &Values, contents: &[ValueId], column: ColumnId, keys: usize) -> Self {
-        let mut found: Vec<(ValueId, ValueId)> = contents
-            .iter()
-            .filter_map(|&content| Some((number_in(values, content, column)?, content)))
-            .collect();
-        found.sort_by(|a, b| values.compare(a.0, b.0).unwrap_or(Ordering::Equal));
+    fn new(numbers: &Numbers) -> Self {
+        let keys = numbers.of_initial.len();
+        let none = |len: usize| vec![NONE; len];
         let mut index = Self {
-            numbers: Vec::new(),
-            rank: FxHashMap::default(),
-            keys: Vec::new(),
-            place: vec![None; keys],
+            first: none(numbers.numbers.len()),
+            next: none(keys),
+            previous: none(keys),
+            rank: none(keys),
         };
-        for (number, content) in found {
-            let is_new = (index.numbers.last())
-                .is_none_or(|&last| values.compare(last, number) != Some(Ordering::Equal));
-            if is_new {
-                index.numbers.push(number);
-                index.keys.push(Vec::new());
-            }
-            index.rank.insert(content, index.numbers.len() as u32 - 1);
-        }
+        (0u32..).zip(&numbers.of_initial).for_each(|(key, &rank)| index.set(key, rank));
         index
     }
 
-    fn set(&mut self, key: u32, content: ValueId) {
-        if let Some((rank, place)) = self.place[key as usize].take() {
-            let keys = &mut self.keys[rank as usize];
-            keys.swap_remove(place as usize);
-            if let Some(&moved) = keys.get(place as usize) {
-                self.place[moved as usize] = Some((rank, place));
+    fn set(&mut self, key: u32, rank: u32) {
+        let at = key as usize;
+        let old = std::mem::replace(&mut self.rank[at], rank);
+        if old == rank {
+            return;
+        }
+        if old != NONE {
+            let (previous, next) = (self.previous[at], self.next[at]);
+            match previous {
+                NONE => self.first[old as usize] = next,
+                previous => self.next[previous as usize] = next,
+            }
+            if next != NONE {
+                self.previous[next as usize] = previous;
             }
         }
-        if let Some(&rank) = self.rank.get(&content) {
-            let keys = &mut self.keys[rank as usize];
-            self.place[key as usize] = Some((rank, keys.len() as u32));
-            keys.push(key);
+        if rank != NONE {
+            let next = std::mem::replace(&mut self.first[rank as usize], key);
+            (self.previous[at], self.next[at]) = (NONE, next);
+            if next != NONE {
+                self.previous[next as usize] = key;
+            }
         }
     }
 
-    fn between(&self, values: &Values, interval: &Interval, mut each: impl FnMut(u32)) {
-        let is_before = |number: ValueId| {
-            interval.from.is_some_and(|from| values.compare(number, from) == Some(Ordering::Less))
-        };
-        let is_behind = |number: ValueId| {
-            interval.to.is_some_and(|to| values.compare(number, to) == Some(Ordering::Greater))
-        };
-        let start = self.numbers.partition_point(|&number| is_before(number));
-        for (number, keys) in self.numbers.iter().zip(&self.keys).skip(start) {
-            if is_behind(*number) {
-                return;
-            }
-            keys.iter().for_each(|&key| each(key));
-        }
+    /// The keys whose numbers have these ranks.
+    fn keys(&self, ranks: Range<u32>) -> impl Iterator<Item = u32> {
+        let firsts = self.first[ranks.start as usize..(ranks.end as usize).max(ranks.start as usize)].iter();
+        let some = |key: u32| (key != NONE).then_some(key);
+        firsts.flat_map(move |&first| {
+            std::iter::successors(some(first), move |&key| some(self.next[key as usize]))
+        })
     }
 }

@@ -8,9 +8,8 @@
 //! ```
 
 use crate::constrain::Known;
-use crate::contents::Contents;
 use crate::core;
-use crate::demand;
+use crate::demand::Demand;
 use crate::eager::{self, Found, Strategy};
 use crate::levels::{Level, Rule};
 use crate::looked_at::LookedAt;
@@ -25,7 +24,7 @@ use crate::rows;
 use crate::saturate::{self, Round, Saturation};
 use crate::schedule::{self, Scheduled};
 use crate::settle::settle;
-use crate::verdict::{Event, Options, Outcome, Ryow, Stats, Undecided, Verdict, Witness};
+use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use crate::weak;
 use history::{History, TxnId};
 use solver::Counters;
@@ -323,7 +322,8 @@ fn at_first_sight(history: &History, problem: &Problem, known: &Known) -> Option
         return None;
     };
     let fits = suspects.is_empty()
-        && (!problem.is_on_demand || demand::missing(history, problem, known, &position, &[]).is_empty());
+        && (!problem.is_on_demand
+            || Demand::new(history, problem).missing(problem, known, &position, &[]).is_empty());
     fits.then(|| witness(problem, known, &position, &[]))
 }
 
@@ -367,7 +367,7 @@ fn search(
     };
     stats.record("suspects", suspects.len() as f64);
     let mut effective = Vec::new();
-    let mut questions = None;
+    let (mut demand, mut questions) = (None, None);
     loop {
         // 7. Replay, blame, refine.
         if !suspects.is_empty() {
@@ -392,7 +392,8 @@ fn search(
             }
         }
         // 8. What predicates say, where the order does not keep to it.
-        match demanded(history, &mut problem, known, (&position, &effective), &mut questions, stats) {
+        let order = (&position[..], &effective[..]);
+        match demanded(history, &mut problem, known, order, &mut demand, &mut questions, stats) {
             Ok(more) if more.is_empty() => {
                 questions.iter().for_each(|questions| record(stats, &questions.counters()));
                 return Decision::Possible(witness(&problem, known, &position, &effective));
@@ -412,11 +413,12 @@ fn record(stats: &mut Stats, counters: &Counters) {
 
 /// Adds what predicates say and an order does not keep to. The keys to look at again; none if it keeps to everything. An
 /// error: a transaction of which something cannot be true at all.
-fn demanded(
-    history: &History,
+fn demanded<'h>(
+    history: &'h History,
     problem: &mut Cow<'_, Problem>,
     known: &Known,
     (position, effective): (&[u32], &[Txn]),
+    demand: &mut Option<Demand<'h>>,
     questions: &mut Option<Questions>,
     stats: &mut Stats,
 ) -> Result<Vec<u32>, Txn> {
@@ -424,7 +426,8 @@ fn demanded(
         return Ok(Vec::new());
     }
     let started = Instant::now();
-    let missing = demand::missing(history, problem, known, position, effective);
+    let demand = demand.get_or_insert_with(|| Demand::new(history, problem));
+    let missing = demand.missing(problem, known, position, effective);
     stats.add("demand_ms", milliseconds(started));
     stats.add("demanded", missing.len() as f64);
     stats.add("demand_rounds", 1.0);
@@ -434,10 +437,8 @@ fn demanded(
     let mut suspects: Vec<u32> = missing.iter().map(|&(_, key)| key.0).collect();
     suspects.sort_unstable();
     suspects.dedup();
-    // Claims wait only where transactions see their own writes.
-    let contents = Contents::of(history, Ryow::Must);
     let before = problem.first_read.clone();
-    resolve::add_claims(problem.to_mut(), history, &contents, &missing)?;
+    resolve::add_claims(problem.to_mut(), history, &demand.contents, &missing)?;
     if let Some(questions) = questions {
         questions.renumber(|id| {
             let txn = before.partition_point(|&first| first <= id) - 1;
