@@ -331,42 +331,94 @@ fn settle(problem: &Problem, known: &mut Known, clocks: &Clocks<'_>, writers: &W
 
 /// Keeps the candidates that nothing hides: how many were ruled out, and how many are left. None if a read has none.
 fn rule_out(problem: &mut Problem, clocks: &Clocks<'_>, writers: &Writers) -> Option<(usize, usize)> {
+    // What a read did not see rules out little, and there is much of it.
+    let says = |read: &Read| {
+        let is_in = problem.standing[read.txn as usize] == Standing::In;
+        is_in && !read.is_known() && problem.value_of(read).is_known()
+    };
+    let ambiguous = (0u32..).zip(&problem.reads).filter(|(_, read)| says(read));
+    let (_, ambiguous) = grouped(problem.keys(), ambiguous.map(|(id, read)| (read.key, id)));
+    let mut hiding = Hiding::new(problem, clocks, writers);
+    let mut possible = Vec::new();
     let (mut ruled_out, mut left) = (0, 0);
-    // Where the last writer ends that is known to come before the reader, by chain.
-    let mut latest = vec![0; clocks.chains.count];
-    for id in 0..problem.reads.len() {
-        let read = problem.reads[id];
-        // What a read did not see rules out little, and there is much of it.
-        let says = !read.is_known() && problem.value_of(&read).is_known();
-        if problem.standing[read.txn as usize] != Standing::In || !says {
-            continue;
-        }
+    for id in ambiguous {
+        let read = problem.reads[id as usize];
         let (before, after) = (clocks.before(read.txn), clocks.after(read.txn));
-        latest.fill(0);
-        for stretch in writers.of(read.key) {
-            latest[stretch.chain] =
-                stretch.last_before(before[stretch.chain]).map_or(0, |(_, place)| place + 1);
-        }
-        let is_possible = |version: u32| {
-            if version == INITIAL {
-                return latest.iter().all(|&end| end == 0);
-            }
-            let writer = problem.versions[version as usize].txn;
-            let (chain, place) = clocks.chains.of[writer as usize];
-            chain == NONE || (place < after[chain as usize] && !any_less(clocks.after(writer), &latest))
-        };
+        hiding.go_to(read.key);
+        possible.clear();
         let mut all = 0;
-        let possible: Vec<u32> = (problem.candidates(&read).inspect(|_| all += 1))
-            .filter(|&version| is_possible(version))
-            .collect();
+        for version in problem.candidates(&read) {
+            all += 1;
+            let writer = problem.versions.get(version as usize).map(|it| clocks.chains.of[it.txn as usize]);
+            let is_possible = match writer {
+                Some((NONE, _)) => true,
+                Some((chain, place)) if after[chain as usize] <= place => false,
+                _ => !any_less(hiding.of(problem, version), before),
+            };
+            if is_possible {
+                possible.push(version);
+            }
+        }
         if possible.is_empty() {
             return None;
         }
         left += possible.len();
         if possible.len() < all {
             ruled_out += all - possible.len();
-            problem.narrow(id, &possible);
+            problem.narrow(id as usize, &possible);
         }
     }
     Some((ruled_out, left))
+}
+
+/// For versions of one key, in each chain the place of the first writer that is known to come after.
+struct Hiding<'a> {
+    clocks: &'a Clocks<'a>,
+    writers: &'a Writers,
+    key: u32,
+    /// Those of what was there at first; then those of versions, in the order in which they were asked for.
+    rows: Vec<u32>,
+    /// Which of these belongs to a version; [`NONE`] if nobody asked yet.
+    row: Vec<u32>,
+}
+
+impl<'a> Hiding<'a> {
+    fn new(problem: &Problem, clocks: &'a Clocks<'a>, writers: &'a Writers) -> Self {
+        Self { clocks, writers, key: NONE, rows: Vec::new(), row: vec![NONE; problem.versions.len()] }
+    }
+
+    /// Turns to a key. Each has its turn once.
+    fn go_to(&mut self, key: u32) {
+        if self.key != key {
+            self.key = key;
+            self.rows.clear();
+            self.push(|_| 0);
+        }
+    }
+
+    fn push(&mut self, from: impl Fn(usize) -> u32) {
+        let start = self.rows.len();
+        self.rows.resize(start + self.clocks.chains.count, NONE);
+        for stretch in self.writers.of(self.key) {
+            let first = stretch.first_from(from(stretch.chain), NONE);
+            self.rows[start + stretch.chain] = first.map_or(NONE, |(_, place)| place);
+        }
+    }
+
+    fn of(&mut self, problem: &Problem, version: u32) -> &[u32] {
+        let count = self.clocks.chains.count;
+        let row = match self.row.get(version as usize) {
+            None => 0,
+            Some(&NONE) => {
+                let clocks = self.clocks;
+                let after = clocks.after(problem.versions[version as usize].txn);
+                let row = self.rows.len() / count;
+                self.push(|chain| after[chain]);
+                self.row[version as usize] = row as u32;
+                row
+            }
+            Some(&row) => row as usize,
+        };
+        &self.rows[row * count..][..count]
+    }
 }
