@@ -266,6 +266,14 @@ impl Writers {
             Stretch { chain, txns: &self.txns[range.clone()], places: &self.places[range] }
         })
     }
+
+    /// For each chain with writers of a key, the place of the first from a place on that is not this one.
+    fn firsts(&self, key: u32, from: impl Fn(usize) -> u32, but: Txn, places: &mut [u32]) {
+        for stretch in self.of(key) {
+            let first = stretch.first_from(from(stretch.chain), but);
+            places[stretch.chain] = first.map_or(NONE, |(_, place)| place);
+        }
+    }
 }
 
 /// Whether any number is less than the one beside it. There is no branch between the two, so that many are compared at once.
@@ -300,15 +308,12 @@ fn settle(problem: &Problem, known: &mut Known, clocks: &Clocks<'_>, writers: &W
         let after = |chain: usize| source.map_or(0, |source| clocks.after(source)[chain]);
         unseen.fill(NONE);
         later.fill(NONE);
-        for stretch in writers.of(key) {
-            if let Some(source) = source {
-                let first = stretch.first_from(clocks.before(source)[stretch.chain], source);
-                unseen[stretch.chain] = first.map_or(NONE, |(_, place)| place);
-            }
-            if has_later {
-                let first = stretch.first_from(after(stretch.chain), NONE);
-                later[stretch.chain] = first.map_or(NONE, |(_, place)| place);
-            }
+        if let Some(source) = source {
+            let seen = clocks.before(source);
+            writers.firsts(key, |chain| seen[chain], source, &mut unseen);
+        }
+        if has_later {
+            writers.firsts(key, after, NONE, &mut later);
         }
         for &reader in readers {
             let (visible, beyond) = (clocks.before(reader), clocks.after(reader));
@@ -399,10 +404,7 @@ impl<'a> Hiding<'a> {
     fn push(&mut self, from: impl Fn(usize) -> u32) {
         let start = self.rows.len();
         self.rows.resize(start + self.clocks.chains.count, NONE);
-        for stretch in self.writers.of(self.key) {
-            let first = stretch.first_from(from(stretch.chain), NONE);
-            self.rows[start + stretch.chain] = first.map_or(NONE, |(_, place)| place);
-        }
+        self.writers.firsts(self.key, from, NONE, &mut self.rows[start..]);
     }
 
     fn of(&mut self, problem: &Problem, version: u32) -> &[u32] {

@@ -241,9 +241,11 @@ impl<'p, 'f> Payload<'p, 'f> {
         let mut words: Vec<W> =
             try_zeroed_vec(sure / width.max(1) * width / size).map_err(|()| no_memory())?;
         self.take(bytemuck::cast_slice_mut(&mut words))?;
+        // Whole elements, so that they are where they stay; an element that is larger than a block is none.
+        let block = if (1..=BLOCK_LEN).contains(&width) { BLOCK_LEN / width * width } else { BLOCK_LEN };
         while words.len() * size < bytes {
             let (had, left) = (words.len(), bytes - words.len() * size);
-            let more = (BLOCK_LEN / width * width).max(width).min(left) / size;
+            let more = block.min(left) / size;
             if words.capacity() < had + more {
                 words.try_reserve_exact(had.max(more)).map_err(|_| no_memory())?;
             }
