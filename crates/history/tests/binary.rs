@@ -241,6 +241,33 @@ fn large_columns_are_the_same_however_they_come() {
     }
 }
 
+/// One element of four gigabytes, of which a kilobyte comes: what was promised by nobody but the file is not believed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stream_that_lies_about_its_elements_costs_nothing() {
+    let (operations, width) = (8u32, 0xffff_fff8u32);
+    let list = [
+        &1u32.to_le_bytes()[..],
+        &[0; 4],
+        &operations.to_le_bytes(),
+        &width.to_le_bytes(),
+        &1u64.to_le_bytes(),
+    ];
+    let list = list.concat();
+    let mut bytes = bytes_of(&sample())[..16].to_vec();
+    bytes.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend((list.len() as u64 + u64::from(width)).to_le_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend(&list);
+    bytes.extend([0; 1000]);
+    let refused = load(&bytes).unwrap_err().to_string();
+    assert!(refused.contains("cut off"), "{refused}");
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 1 << 20, "{kilobytes} kB were in use");
+}
+
 #[test]
 fn an_id_that_two_parts_share_is_refused() {
     let part = notation::parse("s1: [a] w(x,1)").unwrap();
