@@ -42,6 +42,7 @@ use history::{History, Id, KeyId, Operation, Status, Transaction, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::fmt;
 
 /// A claim about a history, with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,25 @@ pub struct Certificate<'a> {
     pub clock_skew: i64,
     /// What is claimed.
     pub claim: Claim<'a>,
+}
+
+/// The question that a certificate answers: what a verdict depends on beside the history. The order is always judged by
+/// results, never by the database's timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The level.
+    pub level: Level,
+    /// The policy on reads of own writes.
+    pub ryow: Ryow,
+    /// How far clients' clocks may differ.
+    pub clock_skew: i64,
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { level, ryow, clock_skew } = self;
+        write!(f, "{level} (by results, ryow {}, clock skew {clock_skew})", ryow.name())
+    }
 }
 
 /// What a certificate claims.
@@ -155,6 +175,19 @@ impl Certificate<'static> {
 }
 
 impl Certificate<'_> {
+    /// The question that it answers.
+    pub fn question(&self) -> Question {
+        Question { level: self.level, ryow: self.ryow, clock_skew: self.clock_skew }
+    }
+
+    /// Whether it answers the question that was asked: what it proves of another one is beside the point.
+    pub fn answers(&self, asked: Question) -> Result<(), Refusal> {
+        match self.question() {
+            question if question == asked => Ok(()),
+            claimed => Err(Refusal::OtherQuestion { claimed, asked }),
+        }
+    }
+
     /// The core of a violation as a history of its own, if it is in the history.
     pub(crate) fn part(&self, history: &History) -> Option<History> {
         let Claim::Violated { core, .. } = &self.claim else { return None };
@@ -193,7 +226,13 @@ pub enum Ruling {
     Beyond(String),
 }
 
-/// Re-checks a certificate against a history.
+/// Whether certificates of a level can be re-checked.
+pub fn has_certifier(level: Level) -> bool {
+    level.own.is_none() && matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation)
+}
+
+/// Re-checks a certificate against a history: whether what it claims is true, by the policies that it names. Whether
+/// that is what was asked is for [`Certificate::answers`].
 pub fn certify(history: &History, certificate: &Certificate<'_>, budget: &Budget) -> Ruling {
     match examine(history, certificate, budget) {
         Ok(()) => Ruling::Certified,
@@ -220,7 +259,10 @@ fn examine(history: &History, certificate: &Certificate<'_>, budget: &Budget) ->
     if found != fingerprint {
         return Err(Refusal::OtherHistory { claimed: fingerprint, found }.into());
     }
-    if !matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation) {
+    if clock_skew < 0 {
+        return Err(Refusal::NegativeSkew { skew: clock_skew }.into());
+    }
+    if !has_certifier(level) {
         return Err(Objection::Beyond(format!("there is no certifier for {level}")));
     }
     let names = Names::of(history);

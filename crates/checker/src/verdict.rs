@@ -49,6 +49,17 @@ pub enum Ryow {
     Never,
 }
 
+impl Ryow {
+    /// `must`, `may` or `never`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Must => "must",
+            Self::May => "may",
+            Self::Never => "never",
+        }
+    }
+}
+
 /// When to give up: a deadline, and a switch that somebody else can turn. Copies share the switch.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {

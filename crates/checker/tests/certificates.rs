@@ -5,7 +5,7 @@ mod cases;
 
 use cases::{expect_no_fault, least, seeds, strong_levels};
 use checker::certify::{
-    Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Refusal, Ruling, Step, certify,
+    Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Question, Refusal, Ruling, Step, certify,
 };
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Mix, Random, Shape};
@@ -244,6 +244,7 @@ fn assert_true_if_certified(history: &History, certificate: &Certificate<'_>) ->
     assert_eq!(certificate.fingerprint, Fingerprint::of(history));
     let options =
         Options { ryow: certificate.ryow, clock_skew: certificate.clock_skew, ..Options::default() };
+    assert!(certificate.clock_skew >= 0, "clocks do not differ by less than nothing");
     let truth = exhaustive(history, certificate.level, &options);
     assert_eq!(
         certificate.claim.verdict(),
@@ -338,6 +339,36 @@ fn violated(history: &History, level: Level, core: &[&str]) -> Certificate<'stat
     Certificate {
         claim: Claim::Violated { core, edges: Vec::new(), proof: Vec::new() },
         ..accepted(history, level, &[])
+    }
+}
+
+/// A certificate is true of its own question and answers no other.
+#[test]
+fn a_certificate_answers_one_question() {
+    let history = read("s1: w(x,1) r(x,_)\n");
+    let own = Certificate { ryow: Ryow::May, ..accepted(&history, Level::SERIALIZABLE, &["s1:0"]) };
+    assert_eq!(ruling(&history, &own), Ruling::Certified);
+    assert_eq!(own.answers(own.question()), Ok(()));
+    let questions = [
+        Question { ryow: Ryow::Must, ..own.question() },
+        Question { level: Level::SNAPSHOT_ISOLATION, ..own.question() },
+        Question { clock_skew: 1, ..own.question() },
+    ];
+    for asked in questions {
+        let expected = Refusal::OtherQuestion { claimed: own.question(), asked };
+        assert_eq!(own.answers(asked), Err(expected));
+    }
+}
+
+#[test]
+fn a_negative_skew_is_refused() {
+    let history = read("s1: w(x,1)\ns2: r(x,1)\n");
+    for skew in [-1, i64::MIN] {
+        let certificate = Certificate {
+            clock_skew: skew,
+            ..accepted(&history, Level::STRICT_SERIALIZABLE, &["s1:0", "s2:0"])
+        };
+        assert_eq!(refusal(&history, &certificate), Refusal::NegativeSkew { skew });
     }
 }
 
@@ -761,7 +792,7 @@ fn the_text_form_is_the_documented_one() {
         written(&core),
         format!(
             "{{\"certificate\":1,\"file\":\"h\",\"history\":\"{fingerprint}\",\"level\":\"serializable\",\
-             \"session_order\":false,\"real_time\":false,\"ryow\":\"must\",\"clock_skew\":0,\
+             \"session_order\":false,\"real_time\":false,\"by\":\"results\",\"ryow\":\"must\",\"clock_skew\":0,\
              \"verdict\":\"violated\",\"core\":[\"s1:0\",\"s2:0\"]}}\n"
         )
     );

@@ -1,10 +1,40 @@
 //! Certificates into a file, line by line.
 
 use crate::console::Stop;
-use checker::certify::Certificate;
+use crate::flags::PolicyFlags;
+use checker::Level;
+use checker::certify::{Certificate, has_certifier};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+/// Whether certificates prove what is asked; why not, if they do not. Nothing is written that would prove something else.
+pub(crate) fn serve(policy: &PolicyFlags, asked: &[Level]) -> Result<(), String> {
+    if policy.mixed {
+        return Err(
+            "there are no certificates of mixed levels: leave out --mixed or --certificate".to_owned()
+        );
+    }
+    if let Some(profile) = policy.profile {
+        return Err(format!(
+            "there are no certificates of what {} promises: name a level without --profile, or leave out \
+             --certificate",
+            profile.name
+        ));
+    }
+    match asked.iter().find(|&&level| !has_certifier(level)) {
+        Some(&level) => Err(no_certifier(level)),
+        None => Ok(()),
+    }
+}
+
+/// Why a level has no certificates.
+pub(crate) fn no_certifier(level: Level) -> String {
+    format!(
+        "there are no certificates of {level}, only of serializability, snapshot isolation and their session and \
+         real-time variants: leave out --certificate"
+    )
+}
 
 /// A file of certificates that is being written.
 pub(crate) struct Certificates {

@@ -551,6 +551,11 @@ impl Opened {
 }
 
 impl Checked {
+    /// The level that was checked.
+    pub(crate) fn level(&self) -> Level {
+        self.level
+    }
+
     /// Its part of the exit status.
     pub(crate) fn exit(&self) -> Exit {
         Exit::of(&self.verdict)

@@ -197,7 +197,8 @@ pub(crate) struct CheckFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) remarks: Option<PathBuf>,
 
-    /// Also write down why: for every file and level a line that `taipan certify` re-checks
+    /// Write a certificate for every file and level, which `taipan certify` re-checks; for serializability, snapshot
+    /// isolation and their session and real-time variants, by results
     #[arg(long, value_name = "FILE")]
     pub(crate) certificate: Option<PathBuf>,
 
@@ -390,17 +391,20 @@ pub(crate) struct DiffFlags {
 /// CERT is what `taipan check --certificate CERT FILE` wrote. A witness order is replayed against the history, a small
 /// core is tried in all orders, the proof of a large one is checked step by step; neither the graph nor the solver that found the verdict has a part in it. Lines about other
 /// histories are passed over, and said to be.
+///
+/// Certified means: what was asked here is true of FILE. A certificate of another level or policy than the flags say
+/// (by default, what `taipan check FILE` asks) is refused, whether or not it is true.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status:
-  0  every claim about FILE is certified
-  1  at least one is refused: its evidence does not hold, or the certificate is about another history
+  0  every question has its certificate, and every claim about FILE is certified
+  1  at least one is refused: its evidence does not hold, or the certificate is about another history or question
   2  none is refused, at least one is beyond the certifier
   3  usage or input error, also a line that is no certificate
 
 Examples:
   taipan check --level SER,SI --certificate proof.jsonl history.jsonl
-  taipan certify history.jsonl proof.jsonl")]
+  taipan certify --level SER,SI history.jsonl proof.jsonl")]
 pub(crate) struct CertifyFlags {
     /// The history
     #[arg(value_name = "FILE")]
@@ -409,6 +413,21 @@ pub(crate) struct CertifyFlags {
     /// The certificate
     #[arg(value_name = "CERT")]
     pub(crate) certificate: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) levels: LevelFlags,
+
+    /// Count the clients' clocks and session order at every level, as `taipan check --assume realtime` does
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) assume: Vec<Assumption>,
+
+    /// How far the clients' clocks may differ, in the history's own unit
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<i64>(0.., "1000"))]
+    pub(crate) clock_skew: i64,
+
+    /// Read-your-own-writes policy
+    #[arg(long, value_name = "POLICY", default_value = "must")]
+    pub(crate) ryow: Ryow,
 
     /// How to print
     #[arg(long, value_name = "FORM", default_value = "text")]

@@ -85,6 +85,9 @@ struct Record<'a> {
     level: Cow<'a, str>,
     session_order: bool,
     real_time: bool,
+    /// Missing in certificates of earlier releases, which had no others.
+    #[serde(borrow, default = "by_results")]
+    by: Cow<'a, str>,
     #[serde(borrow)]
     ryow: Cow<'a, str>,
     clock_skew: i64,
@@ -102,12 +105,18 @@ struct Record<'a> {
     proof: Option<Cow<'a, [Lemma]>>,
 }
 
-const POLICIES: [(&str, Ryow); 3] = [("must", Ryow::Must), ("may", Ryow::May), ("never", Ryow::Never)];
+/// What the order is judged by: there are no certificates by timestamps.
+const BY: &str = "results";
+
+fn by_results() -> Cow<'static, str> {
+    BY.into()
+}
+
+const POLICIES: [Ryow; 3] = [Ryow::Must, Ryow::May, Ryow::Never];
 
 impl<'a> Record<'a> {
     fn from(certificate: &'a Certificate<'_>) -> Self {
         let Certificate { file, fingerprint, level, ryow, clock_skew, claim } = certificate;
-        let policy = POLICIES.iter().find(|(_, policy)| policy == ryow);
         let (order, core, edges, proof, reason) = match claim {
             Claim::Accepted { order } => (Some(Cow::from(order)), None, None, None, None),
             Claim::Violated { core, edges, proof } => {
@@ -124,7 +133,8 @@ impl<'a> Record<'a> {
             level: level.name().into(),
             session_order: level.session,
             real_time: level.realtime,
-            ryow: policy.map_or("must", |(name, _)| name).into(),
+            by: BY.into(),
+            ryow: ryow.name().into(),
             clock_skew: *clock_skew,
             verdict: claim.verdict().into(),
             order,
@@ -148,9 +158,11 @@ impl<'a> Record<'a> {
                 self.session_order, self.real_time, level.session, level.realtime
             )));
         }
-        let (_, ryow) = *POLICIES
-            .iter()
-            .find(|(name, _)| *name == self.ryow)
+        if self.by != BY {
+            return Err(malformed(format!("\"by\" is not {BY:?}: there are no other certificates")));
+        }
+        let ryow = (POLICIES.into_iter())
+            .find(|policy| policy.name() == self.ryow)
             .ok_or_else(|| malformed("\"ryow\" is not one of must, may, never"))?;
         let fields = (&*self.verdict, self.order, self.core, self.edges, self.proof, self.reason);
         let claim = match fields {

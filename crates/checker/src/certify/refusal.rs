@@ -1,6 +1,6 @@
 //! Why a certificate is not taken.
 
-use super::Fingerprint;
+use super::{Fingerprint, Question};
 use std::fmt;
 
 /// Why a certificate is refused: what it says is not so, or does not follow from what it shows.
@@ -12,6 +12,18 @@ pub enum Refusal {
         claimed: Fingerprint,
         /// The fingerprint of the history.
         found: Fingerprint,
+    },
+    /// It answers another question than the one that was asked.
+    OtherQuestion {
+        /// What it answers.
+        claimed: Question,
+        /// What was asked.
+        asked: Question,
+    },
+    /// Clocks cannot differ by less than nothing: with a negative skew, transactions that overlap would be ordered.
+    NegativeSkew {
+        /// The skew in the certificate.
+        skew: i64,
     },
     /// It mentions a transaction that the history does not have.
     NoSuchTransaction {
@@ -97,6 +109,10 @@ impl fmt::Display for Refusal {
                 f,
                 "the certificate is about another history: it names the fingerprint {claimed}, this one has {found}"
             ),
+            Self::OtherQuestion { asked, .. } => {
+                write!(f, "it answers another question; {asked} was asked")
+            }
+            Self::NegativeSkew { skew } => write!(f, "its clock skew is negative: {skew}"),
             Self::NoSuchTransaction { mention } => write!(f, "the history has no transaction {mention}"),
             Self::AmbiguousName { name } => {
                 write!(f, "several transactions are called {name}: the certificate must give their places")

@@ -1,12 +1,12 @@
 //! `taipan certify`: a second opinion on every line of a certificate.
 
-use crate::checking::guarded;
+use crate::checking::{Checking, guarded};
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
-use crate::flags::{CertifyFlags, ListOutput};
+use crate::flags::{CertifyFlags, LimitFlags, ListOutput, PolicyFlags};
 use crate::input::left_out;
 use checker::Budget;
-use checker::certify::{Certificate, Fingerprint, Ruling, certify};
+use checker::certify::{Certificate, Fingerprint, Question, Ruling, certify};
 use history::History;
 use serde::Serialize;
 use std::io::Write;
@@ -23,8 +23,18 @@ pub(crate) fn run(flags: &CertifyFlags, console: &mut Console) -> Outcome {
     if let Some(warning) = left_out(&loaded.warnings) {
         progress.pause(|| console.note(warning));
     }
-    let certifying = Certifying { flags, name: &name, proof: &proof, history: &loaded.history };
+    let asked = asked(flags, &name, loaded.history.level()).map_err(Stop::Error)?;
+    let certifying = Certifying { flags, name: &name, proof: &proof, history: &loaded.history, asked };
     certifying.lines(&text, console, &progress)
+}
+
+/// What is asked: as of `taipan check` with the same flags.
+fn asked(flags: &CertifyFlags, name: &str, header: Option<&str>) -> Result<Vec<Question>, String> {
+    let CertifyFlags { clock_skew, ryow, .. } = *flags;
+    let policy = PolicyFlags { assume: flags.assume.clone(), clock_skew, ryow, ..PolicyFlags::default() };
+    let checking = Checking::new(&policy, &LimitFlags::default())?;
+    let levels = checking.levels_of(&flags.levels.level, name, header)?;
+    Ok(levels.into_iter().map(|level| Question { level, ryow: ryow.into(), clock_skew }).collect())
 }
 
 struct Certifying<'a> {
@@ -32,6 +42,8 @@ struct Certifying<'a> {
     name: &'a str,
     proof: &'a str,
     history: &'a History,
+    /// What is asked: a certificate of anything else is refused, and so is a question without a certificate.
+    asked: Vec<Question>,
 }
 
 impl Certifying<'_> {
@@ -40,13 +52,14 @@ impl Certifying<'_> {
         let mut exit = Exit::Accepted;
         let mut about_this = 0;
         let mut foreign = Vec::new();
+        let mut unanswered = self.asked.clone();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let certificate = match Certificate::parse(line) {
                 Ok(certificate) => certificate,
                 Err(malformed) => {
                     let column = malformed.column.map_or(String::new(), |column| format!(":{column}"));
                     let place = format!("{}:{}{column}", self.proof, index + 1);
-                    progress.pause(|| console.error(format_args!("{place}: no certificate: {malformed}")));
+                    progress.pause(|| console.error(format_args!("{place}: not a certificate: {malformed}")));
                     exit = exit.and(Exit::Error);
                     continue;
                 }
@@ -57,6 +70,7 @@ impl Certifying<'_> {
                 continue;
             }
             about_this += 1;
+            unanswered.retain(|question| *question != certificate.question());
             progress.say(format_args!("{}: {}", self.name, certificate.level));
             exit = exit.and(self.line(index + 1, &certificate, console, progress)?);
         }
@@ -65,9 +79,14 @@ impl Certifying<'_> {
             progress.pause(|| console.note(format_args!("{place}: is about another history ({file})")));
         }
         if about_this == 0 && exit == Exit::Accepted {
-            let none = format!("{}: no line of it is about {}", self.proof, self.name);
+            let none = format!("{} contains no certificate for {}", self.proof, self.name);
             progress.pause(|| console.error(none));
             return Ok(Exit::Violated);
+        }
+        for question in unanswered.iter().filter(|_| about_this > 0) {
+            let none = format!("{} contains no certificate of {question} for {}", self.proof, self.name);
+            progress.pause(|| console.error(none));
+            exit = exit.and(Exit::Violated);
         }
         Ok(exit)
     }
@@ -84,8 +103,16 @@ impl Certifying<'_> {
             Some(time) => budget.with_timeout(time),
             None => budget,
         };
-        let ruling =
-            guarded(self.name, || certify(self.history, certificate, &budget)).map_err(Stop::Error)?;
+        let answers = match self.asked.contains(&certificate.question()) {
+            true => Ok(()),
+            false => self.asked.first().map_or(Ok(()), |&asked| certificate.answers(asked)),
+        };
+        let ruling = match answers {
+            Ok(()) => {
+                guarded(self.name, || certify(self.history, certificate, &budget)).map_err(Stop::Error)?
+            }
+            Err(refusal) => Ruling::Refused(refusal),
+        };
         let (exit, outcome, reason) = match &ruling {
             Ruling::Certified => (Exit::Accepted, "certified", None),
             Ruling::Refused(refusal) => (Exit::Violated, "refused", Some(refusal.to_string())),
@@ -96,6 +123,10 @@ impl Certifying<'_> {
             certificate: self.proof,
             line,
             level: certificate.level.name(),
+            by: "results",
+            ryow: certificate.ryow.name(),
+            clock_skew: certificate.clock_skew,
+            question: certificate.question(),
             verdict: certificate.claim.verdict(),
             outcome,
             reason,
@@ -115,6 +146,11 @@ struct Told<'a> {
     certificate: &'a str,
     line: usize,
     level: &'a str,
+    by: &'a str,
+    ryow: &'a str,
+    clock_skew: i64,
+    #[serde(skip)]
+    question: Question,
     verdict: &'a str,
     outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,8 +165,8 @@ impl Told<'_> {
 
 impl std::fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { file, level, verdict, outcome, .. } = self;
-        write!(f, "{file}: {level}: {verdict}: {outcome}")?;
+        let Self { file, question, verdict, outcome, .. } = self;
+        write!(f, "{file}: {question}: {verdict}: {outcome}")?;
         self.reason.as_ref().map_or(Ok(()), |reason| write!(f, ": {reason}"))
     }
 }

@@ -1,13 +1,14 @@
 //! `taipan check`: every file at every level asked for.
 
 use crate::baseline::Baseline;
-use crate::certificates::Certificates;
+use crate::certificates::{self, Certificates};
 use crate::checking::{Checked, Checking, Opened, Order, Unopened};
 use crate::clustered;
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::{By, CheckFlags, SearchFlags};
 use crate::output::Sink;
+use checker::certify::has_certifier;
 use checker::{Fragment, Level, Survey};
 use report::{Finding, Remark, Surveyed};
 use std::path::Path;
@@ -33,11 +34,9 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     }
     for level in flags.levels.level.iter().filter(|level| level.own.is_some()) {
         console.note(level.definition());
-        if flags.certificate.is_some() {
-            return Err(Stop::Error(format!(
-                "--certificate knows the levels of the table only, not {level}"
-            )));
-        }
+    }
+    if flags.certificate.is_some() {
+        certificates::serve(&flags.policy, &flags.levels.level).map_err(Stop::Error)?;
     }
     let baseline = flags.baseline.as_deref().map(Baseline::read).transpose().map_err(Stop::Error)?;
     let mut sink = Sink::new(flags.output, flags.report.clone()).against(baseline);
@@ -166,7 +165,16 @@ fn check_file(
             Err(message) => Box::new([Err(message)].into_iter()),
         }
     } else {
-        match checking.levels(&flags.levels.level, &opened) {
+        let levels = checking.levels(&flags.levels.level, &opened).and_then(|levels| {
+            // The level in a header is known only now.
+            let is_served = certificates.is_none() || levels.iter().all(|&level| has_certifier(level));
+            if is_served {
+                Ok(levels)
+            } else {
+                Err(format!("{name}: {}", certificates::no_certifier(levels[0])))
+            }
+        });
+        match levels {
             Ok(levels) => Box::new(levels.into_iter().map(check)),
             Err(message) => Box::new([Err(message)].into_iter()),
         }
@@ -176,7 +184,7 @@ fn check_file(
         exit = exit.and(match result {
             Ok(checked) => {
                 let mut exit = checked.exit();
-                if let Some(certificates) = &mut certificates {
+                if let Some(certificates) = certificates.as_mut().filter(|_| has_certifier(checked.level())) {
                     certificates.write(&checking.certificate(&opened, &checked))?;
                 }
                 let mut finding = match sink.wants_parts() {
