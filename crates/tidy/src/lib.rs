@@ -17,7 +17,7 @@ pub struct Source {
     pub text: String,
 }
 
-/// Folders that hold no source: what builds and fuzzing leave behind.
+/// What holds no source: what builds and fuzzing leave behind. In a worktree of git, `.git` is a file.
 const NOT_SOURCE: [&str; 6] = ["target", ".git", "node_modules", "artifacts", "coverage", "mutants.out"];
 
 impl Source {
@@ -31,9 +31,12 @@ impl Source {
             for entry in entries.flatten() {
                 let (path, name) = (entry.path(), entry.file_name());
                 let Ok(kind) = entry.file_type() else { continue };
+                if NOT_SOURCE.iter().any(|&skip| name == skip) {
+                    continue;
+                }
                 if kind.is_file() {
                     found.extend(Self::open(&root, &path));
-                } else if kind.is_dir() && !NOT_SOURCE.iter().any(|&skip| name == skip) {
+                } else if kind.is_dir() {
                     open.push(path);
                 }
             }
