@@ -253,6 +253,11 @@ impl Builder {
         self.values.column(name)
     }
 
+    /// The name of a column.
+    pub fn column_name(&self, column: ColumnId) -> NameRef<'_> {
+        self.values.columns.names.get(column)
+    }
+
     /// A value seen so far.
     pub fn value(&self, id: ValueId) -> ValueRef<'_> {
         self.values.values.get(id)

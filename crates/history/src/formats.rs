@@ -23,6 +23,7 @@ mod detect;
 mod error;
 mod json;
 pub mod jsonl;
+mod meaning;
 pub mod notation;
 mod parts;
 mod read;
@@ -172,6 +173,11 @@ pub struct Warnings {
     /// What was refused, in order, by file; only the first [`Self::KEPT_MAX`], so that memory stays bounded.
     kept: Vec<FileFault>,
     count: u64,
+    /// Whether unknown fields are refused even if refusals become warnings.
+    strict_fields: bool,
+    /// Unknown fields that were ignored, and the first of them.
+    ignored: u64,
+    first_ignored: Option<FileFault>,
     notes: Vec<String>,
 }
 
@@ -182,6 +188,11 @@ impl Warnings {
     /// No refusals yet; with `lenient` they will become warnings.
     pub fn new(lenient: bool) -> Self {
         Self { lenient, ..Self::default() }
+    }
+
+    /// Refusals become warnings, and an unknown field is a refusal of its line: for streams, whose sender has to mend it.
+    pub fn line_by_line() -> Self {
+        Self { lenient: true, strict_fields: true, ..Self::default() }
     }
 
     /// The same, until the interrupt is due: then every refusal ends the reading.
@@ -204,6 +215,17 @@ impl Warnings {
             self.kept.push(FileFault { file: self.file, fault });
         }
         Ok(())
+    }
+
+    /// Whether unknown fields are ignored and counted instead of refused.
+    pub fn ignores_fields(&self) -> bool {
+        self.lenient && !self.strict_fields
+    }
+
+    /// Counts unknown fields that were ignored, with the first of them.
+    pub fn ignore(&mut self, count: u64, fault: Fault) {
+        self.ignored += count;
+        self.first_ignored.get_or_insert(FileFault { file: self.file, fault });
     }
 
     /// Says something of the whole history that its user should know though nothing is wrong with the file: a

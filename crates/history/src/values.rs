@@ -122,6 +122,16 @@ impl Values {
         }
     }
 
+    /// Every row that has a table entry.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[Cell]> {
+        self.entries.iter().filter(|entry| entry.tag == tag::ROW).filter_map(|entry| {
+            match self.decode(*entry) {
+                ValueRef::Row(cells) => Some(cells),
+                _ => None,
+            }
+        })
+    }
+
     /// The column names of rows.
     pub fn columns(&self) -> &Names<ColumnId> {
         &self.columns

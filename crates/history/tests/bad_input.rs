@@ -288,6 +288,183 @@ fn json_lines() {
     );
 }
 
+/// A field that a transaction or an operation does not have; and those that would change what it means.
+#[test]
+fn fields_that_are_not_there() {
+    check(
+        Format::Jsonl,
+        &[
+            (
+                "{\"session\":1,\"statuss\":\"aborted\",\"ops\":[]}\n",
+                "1:14: a transaction has no field `statuss` = expected `status` (a transaction has `session`, `id`, `seq`, `status`, `client`, `db`, `level`, `ops` and `ctx`; anything else goes into `ctx`)",
+            ),
+            (
+                "{\"session\":1,\"ops\":[]}\n{\"session\":1,\"ops\":[],\"note\":{\"a\":[1]}}\n",
+                "2:23: a transaction has no field `note` = expected `session`, `id`, `seq`, `status`, `client`, `db`, `level`, `ops` and `ctx`; anything else goes into `ctx`",
+            ),
+            (
+                "{\"session\":1,\"seq\":-1,\"ops\":[]}\n",
+                "1:20: -1 is negative = expected a number that counts from 0",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"read\",\"key\":1,\"val\":2}]}\n",
+                "1:42: a read has no field `val` = expected `value` (a read has `key`, `value`, `lock`, `op`, `at` and `ctx`; anything else goes into `ctx`)",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"val\":2,\"op\":\"write\",\"key\":1,\"value\":2}]}\n",
+                "1:22: a write has no field `val` = expected `value` (a write has `key`, `value`, `op`, `at` and `ctx`; anything else goes into `ctx`)",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"delete\",\"key\":1,\"value\":null}]}\n",
+                "1:44: a delete has no field `value` = expected `key`, `op`, `at` and `ctx`; anything else goes into `ctx`",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"scan\",\"result\":[]}]}\n",
+                "1:34: a scan has no field `result` = expected `rows` (a scan has `from`, `to`, `rows`, `op`, `at` and `ctx`; anything else goes into `ctx`)",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"scan\",\"limit\":2,\"rows\":[]}]}\n",
+                "1:34: `limit` on a scan is not supported = expected an `iterate` for the first rows of a range; a scan holds all of them",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"query\",\"where\":{},\"order\":\"value\",\"rows\":[]}]}\n",
+                "1:46: `order` on a query is not supported = expected the result of the whole query",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"scan\",\"where\":{\"value\":1},\"rows\":[]}]}\n",
+                "1:34: `where` on a scan is not supported = expected a `query` for rows that satisfy a predicate",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"scan\",\"lock\":\"update\",\"rows\":[]}]}\n",
+                "1:34: `lock` on a scan is not supported = expected a lock on reads of one key only; no other operation can have one",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"query\",\"where\":{},\"count\":2}]}\n",
+                "1:46: `count` on a query is not supported = expected `rows`: the rows themselves, not their number",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"read\",\"key\":1,\"column\":\"a\",\"value\":2}]}\n",
+                "1:42: `column` on a read is not supported = expected the whole value: a row is read and written with all its columns",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"query\",\"where\":{\"not\":{\"key\":{\">\":1}}}}]}\n",
+                "1:51: a predicate on `key` is not supported: predicates are about columns of the value = expected a `scan` for a range of keys, or a column of another name",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"update\",\"where\":{\"b\":1},\"set\":{\"a\":1}}]}\n",
+                "1:58: `set` has no column `b`, which `where` names = expected the whole new value: a `set` of single columns is not supported",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"write\",\"key\":1,\"value\":{\"a\":1,\"b\":1}},{\"op\":\"update\",\"where\":{},\"set\":{\"a\":1}}]}\n",
+                "h: transaction 1:0: an update's `set` has no column `b`, which other rows have; expected the whole new value: a `set` of single columns is not supported",
+            ),
+            (
+                "{\"session\":1,\"ops\":[{\"op\":\"read\",\"key\":1,\"ctx\":1}]}\n",
+                "1:48: '1' is out of place here = expected an object of hints",
+            ),
+        ],
+    );
+    check(
+        Format::Notation,
+        &[
+            (
+                "s1: q(key=1)=[x:1]",
+                "1:7: a predicate on `key` is not supported: predicates are about columns of the value = expected a `scan` for a range of keys, or a column of another name",
+            ),
+            (
+                "s1: u(b=1 -> {a:1})",
+                "1:14: the new row has no column `b`, which the predicate names = expected the whole new value: a `set` of single columns is not supported",
+            ),
+        ],
+    );
+}
+
+/// A Jepsen history whose processes do not do one thing after the other, or complete what they did not invoke.
+#[test]
+fn processes_of_jepsen() {
+    let another = "expected the same function, keys and written values; only results are filled in";
+    check(
+        Format::ElleEdn,
+        &[
+            (
+                "{:process 0 :type :invoke :value [[:w :x 1]]}\n{:process 0 :type :invoke :value [[:w :x 2]]}\n{:process 0 :type :fail :value [[:w :x 1]]}\n",
+                "2:1: process 0 invokes an operation while the one of line 1 is still open = expected its completion first, or another process: a process does one thing at a time",
+            ),
+            (
+                "{:process 0 :type :invoke :value [[:w :x 1]]}\n\n{:process 0 :type :ok :value [[:w :x 2]]}\n",
+                &format!(
+                    "3:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                ),
+            ),
+            (
+                "{:process 0 :type :invoke :value [[:r :x nil]]}\n{:process 0 :type :ok :value [[:r :y 1]]}\n",
+                &format!(
+                    "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                ),
+            ),
+            (
+                "{:process 0 :type :invoke :value [[:r :x nil]]}\n{:process 0 :type :info :value [[:r :x nil] [:w :x 1]]}\n",
+                &format!(
+                    "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                ),
+            ),
+            (
+                "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :ok :f :read :value 1}\n",
+                &format!(
+                    "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                ),
+            ),
+            (
+                "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :ok :f :write :value 2}\n",
+                &format!(
+                    "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                ),
+            ),
+            (
+                "{:process 0 :type :invoke :value [[:w :x 1]]}\n{:process 0 :type :ok :value [[:w :x 1]]}\n{:process 0 :type :ok :value [[:w :x 2]]}\n",
+                "3:1: process 0 completes an operation that it has not invoked = expected an invocation of the same process before every completion",
+            ),
+        ],
+    );
+    check(
+        Format::ElleJson,
+        &[(
+            "[{\"process\":0,\"type\":\"invoke\",\"value\":[[\"w\",1,1]]},\n{\"process\":0,\"type\":\"ok\",\"value\":[[\"w\",1,2]]}]",
+            &format!(
+                "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+            ),
+        )],
+    );
+    // Reasons for failing, results that are filled in, and completions alone are what they were.
+    for text in [
+        "{:process 0 :type :invoke :value [[:w :x 1]]}\n{:process 0 :type :info :value :timed-out}\n",
+        "{:process 0 :type :invoke :value [[:r :x nil]]}\n{:process 0 :type :ok :value [[:r :x [1 2]]]}\n",
+        "{:process 0 :type :invoke :f :read}\n{:process 0 :type :ok :f :read :value 4}\n",
+        "{:process 0 :type :ok :value [[:w :x 1]]}\n{:process 0 :type :ok :value [[:r :x 1]]}\n",
+        "{:process 0 :type :invoke :f :cas :value [1 2]}\n{:process 0 :type :fail :f :cas :value nil}\n",
+    ] {
+        read_bytes("h", text.as_bytes(), &forced(Format::ElleEdn)).unwrap();
+    }
+    // Where refusals are warnings, the outcome of what was invoked is unknown, and the rest is left out.
+    let text = "{:process 0 :type :invoke :value [[:w :x 1]]}\n{:process 0 :type :ok :value [[:w :x 2]]}\n";
+    let lenient = ReadOptions { lenient: true, ..forced(Format::ElleEdn) };
+    let loaded = read_bytes("h", text.as_bytes(), &lenient).unwrap();
+    assert_eq!((loaded.history.len(), loaded.warnings.count), (1, 1));
+    assert_eq!(loaded.history.transactions().next().unwrap().status(), history::Status::Unknown);
+}
+
+/// Unknown fields are ignored and counted where reading is lenient; those that change the meaning cost the transaction.
+#[test]
+fn lenient_reading_counts_unknown_fields() {
+    let text = b"{\"session\":1,\"note\":1,\"ops\":[{\"op\":\"read\",\"key\":1,\"val\":1,\"a\":[{}]}]}\n{\"session\":1,\"ops\":[{\"op\":\"scan\",\"limit\":1,\"rows\":[]}]}\n";
+    let options = ReadOptions { lenient: true, ..ReadOptions::default() };
+    let loaded = read_bytes("h.jsonl", text, &options).unwrap();
+    assert_eq!((loaded.history.len(), loaded.history.op_count()), (1, 1));
+    assert_eq!((loaded.warnings.count, loaded.warnings.ignored), (1, 3));
+    let first = loaded.warnings.first_ignored.unwrap();
+    assert_eq!((first.line(), first.column()), (Some(1), Some(14)));
+}
+
 #[test]
 fn the_notation() {
     check(
@@ -489,7 +666,7 @@ fn a_line_without_end_is_refused_before_memory_runs_out() {
 #[test]
 fn nesting_without_end_is_refused() {
     let deep = "[".repeat(1 << 20);
-    for field in ["\"value\":", "\"more\":"] {
+    for field in ["\"value\":", "\"ctx\":{\"more\":"] {
         let text = format!("{{\"session\":1,\"ops\":[{{\"op\":\"read\",\"key\":1,{field}{deep}");
         let said = message(text.as_bytes(), &forced(Format::Jsonl));
         assert!(said.contains("lists and objects nest more than 64 deep here"), "{said}");
@@ -558,6 +735,60 @@ fn every_truncation_of_a_file_is_refused_or_ends_with_a_line() {
             assert!(Path::new("h.jsonl") == error.located().unwrap().path);
         }
     }
+}
+
+/// Wherever a file is cut off, it is refused, or what is read are whole transactions of it. (Jepsen's invocations may have
+/// no completion, and PolySI's and AWDIT's text has no sign for the end of a transaction: there only a line is whole.)
+#[test]
+fn a_file_that_ends_inside_a_transaction_is_refused() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for (name, format) in [
+        ("completions.jsonl", Format::ElleJson),
+        ("dbcop.hist", Format::DbcopHist),
+        ("dbcop.json", Format::DbcopJson),
+        ("history.bincode", Format::DbcopBincode),
+        ("register.json", Format::ElleJson),
+        ("timekiller-kv.json", Format::Timekiller),
+        ("timekiller-list.json", Format::Timekiller),
+        ("append.edn", Format::ElleEdn),
+        ("polysi.txt", Format::Text),
+        ("awdit.txt", Format::Awdit),
+    ] {
+        let whole = std::fs::read(data.join(name)).unwrap();
+        let shown = |bytes: &[u8]| {
+            let loaded = read_bytes("h", bytes, &forced(format)).ok()?;
+            let mut shown = Vec::new();
+            for txn in loaded.history.transactions() {
+                let ops = txn.ops().map(|(_, op)| format!("{op:?}"));
+                shown.push((txn.name().to_string(), txn.status(), ops.collect::<Vec<_>>()));
+            }
+            Some((shown, loaded.warnings.notes))
+        };
+        let (all, _) = shown(&whole).unwrap_or_else(|| panic!("{name} is read"));
+        for len in 1..whole.len() {
+            let Some((part, notes)) = shown(&whole[..len]) else { continue };
+            let hint = notes.iter().any(|note| note.contains("if the file was cut off"));
+            let (cut, kept): (Vec<_>, Vec<_>) = part.into_iter().partition(|txn| !all.contains(txn));
+            let allowed = match format {
+                Format::ElleEdn | Format::ElleJson => {
+                    cut.iter().all(|(_, status, _)| *status == history::Status::Unknown)
+                }
+                Format::Text | Format::Awdit => hint || (whole[len - 1] == b'\n' && cut.len() <= 1),
+                // `!` is the last sign of an aborted one.
+                Format::DbcopHist => hint || cut.is_empty(),
+                _ => cut.is_empty(),
+            };
+            assert!(allowed, "{name} cut at {len}: {cut:?} beside {kept:?}");
+        }
+    }
+    // An array of Viper's lines that does not end.
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[\n{\"value\": [[\"w\", 1, 2, true]]},\n";
+    std::fs::write(folder.path().join("J0.log"), text).unwrap();
+    let said = read_path(folder.path(), &forced(Format::Viper)).unwrap_err().to_string();
+    assert!(said.contains("the array of transactions does not end"), "{said}");
+    std::fs::write(folder.path().join("J0.log"), format!("{text}]\n")).unwrap();
+    read_path(folder.path(), &forced(Format::Viper)).unwrap();
 }
 
 /// A small file that unpacks to a large one is refused at the limit, not when memory is used up.

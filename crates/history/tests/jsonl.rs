@@ -28,7 +28,7 @@ fn every_operation_and_field_comes_back() {
         "\n",
         r#"{"session":1,"ops":[{"op":"write","key":"x","value":1},{"op":"read","key":7,"value":null}]}"#,
         "\n",
-        r#"{"session":"s 2","id":"t7","status":"aborted","client":{"begin":100,"end":180},"db":{"start":7,"commit":[9,2]},"level":"read-committed","ops":[{"op":"read","key":"x"},{"op":"read","key":"x","value":1,"lock":"update"},{"op":"read","key":"x","value":1,"lock":"share","at":{"begin":1,"end":2},"why":[true]},{"op":"delete","key":-5}],"ctx":{"host":"a"},"extra":1,"more":"…"}"#,
+        r#"{"session":"s 2","id":"t7","status":"aborted","client":{"begin":100,"end":180},"db":{"start":7,"commit":[9,2]},"level":"read-committed","ops":[{"op":"read","key":"x"},{"op":"read","key":"x","value":1,"lock":"update"},{"op":"read","key":"x","value":1,"lock":"share","at":{"begin":1,"end":2},"ctx":{"why":[true]}},{"op":"delete","key":-5}],"ctx":{"host":"a"},"seq":3}"#,
         "\n",
         r#"{"session":1,"status":"unknown","client":{"begin":5},"db":{"start":[3,4]},"ops":[{"op":"append","key":"l","value":{"a":1,"b":null}},{"op":"scan","from":"a","to":"m","rows":[["b",3],["c",4]]},{"op":"scan"},{"op":"iterate","from":1,"reverse":true,"rows":[],"exhausted":true},{"op":"iterate","to":2,"rows":[]}]}"#,
         "\n",

@@ -31,7 +31,7 @@ pub fn parse(bytes: &[u8]) -> Parsed {
     };
     // Sessions began before these lines: which default names are taken is not known here.
     let mut builder = Builder::piece();
-    let mut warnings = Warnings::new(true);
+    let mut warnings = Warnings::line_by_line();
     let mut refused = Vec::new();
     if let Err(fault) = jsonl::read(lines, &mut builder, &mut warnings) {
         refused.push(fault.to_string());

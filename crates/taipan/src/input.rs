@@ -56,7 +56,7 @@ pub(crate) fn is_standard_stream(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// What is said of transactions that `--lenient` left out, and what a reader noted; nothing if there is nothing.
+/// What is said of transactions and fields that `--lenient` left out, and what a reader noted; nothing if there is nothing.
 pub(crate) fn left_out(warnings: &Warned) -> Option<String> {
     let left_out = match (warnings.count, warnings.first.first()) {
         (0, _) => None,
@@ -64,7 +64,13 @@ pub(crate) fn left_out(warnings: &Warned) -> Option<String> {
         (1, Some(first)) => Some(format!("one transaction was left out: {first}")),
         (count, Some(first)) => Some(format!("{count} transactions were left out; the first: {first}")),
     };
-    let said: Vec<String> = left_out.into_iter().chain(warnings.notes.iter().cloned()).collect();
+    let ignored = match (warnings.ignored, &warnings.first_ignored) {
+        (1, Some(first)) => Some(format!("one unknown field was ignored: {first}")),
+        (count, Some(first)) => Some(format!("{count} unknown fields were ignored; the first: {first}")),
+        (_, None) => None,
+    };
+    let said: Vec<String> =
+        left_out.into_iter().chain(ignored).chain(warnings.notes.iter().cloned()).collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
 

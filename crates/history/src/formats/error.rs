@@ -1,7 +1,7 @@
 //! What can go wrong while a history is read, in sentences for the person who has the file.
 
 use super::{Fault, Format, Input};
-use crate::BuildError;
+use crate::{BuildError, History};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,6 +75,13 @@ pub enum ReadError {
     },
     /// The content is not what the format says.
     Fault(Box<Located>),
+    /// The file reads well, but says something that is not supported.
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What, and what to do.
+        why: String,
+    },
     /// The file reads well but is no possible history.
     Build {
         /// The file.
@@ -252,6 +259,14 @@ impl ReadError {
         Self::Open { path: path.to_owned(), source }
     }
 
+    /// The history, unless it says something that is not supported.
+    pub(super) fn unless_unsupported(path: &Path, history: History) -> Result<History, Self> {
+        match super::meaning::partial_update(&history) {
+            Some(why) => Err(Self::Unsupported { path: path.to_owned(), why }),
+            None => Ok(history),
+        }
+    }
+
     /// The fault with its place, if the content was at fault.
     pub fn located(&self) -> Option<&Located> {
         match self {
@@ -315,6 +330,7 @@ impl fmt::Display for ReadError {
                 write!(f, "{}: reading was interrupted after {transactions} transactions", path.display())
             }
             Self::Build { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Unsupported { path, why } => write!(f, "{}: {why}", path.display()),
         }
     }
 }

@@ -74,6 +74,10 @@ pub struct Warned {
     pub count: u64,
     /// The first of them ([`Warnings::KEPT_MAX`]), with their places.
     pub first: Vec<Located>,
+    /// How many unknown fields were ignored.
+    pub ignored: u64,
+    /// The first of them.
+    pub first_ignored: Option<Box<Located>>,
     /// What else the reader has to say of the history, a sentence each.
     pub notes: Vec<String>,
 }
@@ -255,6 +259,9 @@ impl<'a> Reading<'a> {
                     whole.bytes += shard.bytes;
                     whole.warnings.count += shard.warnings.count;
                     whole.warnings.first.extend(shard.warnings.first);
+                    whole.warnings.ignored += shard.warnings.ignored;
+                    whole.warnings.first_ignored =
+                        whole.warnings.first_ignored.take().or(shard.warnings.first_ignored);
                     whole.warnings.notes.extend(shard.warnings.notes);
                 }
             }
@@ -374,6 +381,7 @@ impl<'a> Reading<'a> {
     /// What was read since the last part was taken.
     pub(super) fn take_part(&mut self) -> Result<History, ReadError> {
         let part = self.builder.take_part().map_err(|error| self.build_error(error))?;
+        let part = ReadError::unless_unsupported(&self.path, part)?;
         match self.builder.take_suspected() {
             suspected if suspected.is_empty() => Ok(part),
             suspected => look_again(&self.path, &self.options, suspected).map(|()| part),
@@ -400,6 +408,12 @@ impl<'a> Reading<'a> {
             }
         }
         self.warned.count = self.warnings.count();
+        self.warned.ignored = self.warnings.ignored;
+        if let Some(FileFault { fault, .. }) = self.warnings.first_ignored.take()
+            && self.warned.first_ignored.is_none()
+        {
+            self.warned.first_ignored = Some(Box::new(Located::new(&self.path, format, piece, fault)));
+        }
         if let Err(fault) = result {
             self.go_on(0)?;
             return Err(ReadError::Fault(Box::new(Located::new(&self.path, format, piece, fault))));
@@ -444,7 +458,8 @@ impl<'a> Reading<'a> {
     pub(super) fn finish(self) -> Result<Loaded, ReadError> {
         let Self { path, builder, mut warned, warnings, offset, format, .. } = self;
         warned.notes = warnings.notes;
-        let history = builder.finish().map_err(|error| ReadError::Build { path, error })?;
+        let history = builder.finish().map_err(|error| ReadError::Build { path: path.clone(), error })?;
+        let history = ReadError::unless_unsupported(&path, history)?;
         let format = format.expect("a format is recognised before anything is read");
         Ok(Loaded { history, format, warnings: warned, bytes: offset })
     }

@@ -112,7 +112,9 @@ impl Stretch {
             }
             _ => unreachable!("only lines and frames are cut"),
         }
-        builder.finish().map_err(|error| ReadError::Build { path: self.path.clone(), error })
+        let history =
+            builder.finish().map_err(|error| ReadError::Build { path: self.path.clone(), error })?;
+        ReadError::unless_unsupported(&self.path, history)
     }
 }
 

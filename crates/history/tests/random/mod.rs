@@ -156,7 +156,8 @@ fn operation() -> impl Strategy<Value = Op> {
         1 => (bound(), bound(), any::<bool>(), any::<bool>(), rows())
             .prop_map(|(from, to, reverse, exhausted, rows)| Op::Iterate(from, to, reverse, exhausted, rows)),
         1 => (predicate(), rows()).prop_map(|(predicate, rows)| Op::Query(predicate, rows)),
-        1 => (predicate(), value(), count(), keys())
+        // A row would be refused where it has some columns of others only.
+        1 => (predicate(), value().prop_filter("row", |set| !matches!(set, Value::Row(_))), count(), keys())
             .prop_map(|(predicate, set, count, keys)| Op::Update(predicate, set, count, keys)),
         1 => (predicate(), count(), keys())
             .prop_map(|(predicate, count, keys)| Op::DeleteWhere(predicate, count, keys)),
@@ -181,9 +182,16 @@ fn timestamps() -> impl Strategy<Value = (Timestamp, Timestamp)> {
 
 const OBJECTS: &[&str] =
     &["{\"a\":1}", "{\"why\":[1,{\"c\":null}],\"é\\n\":\"}\"}", "{\"locked\":0,\"deep\":[[[]]]}"];
+/// What a transaction and an operation may hold that is only kept.
+const SEQUENCE: &[&str] = &["{\"seq\":0}", "{\"seq\":17}"];
+const HINTS: &[&str] = &["{\"ctx\":{}}", "{\"ctx\":{\"why\":[1,{\"c\":null}],\"é\\n\":\"}\"}}"];
 
 fn extra(extras: Extras) -> impl Strategy<Value = Option<String>> {
-    let some = prop::option::weighted(0.15, prop::sample::select(OBJECTS).prop_map(str::to_owned));
+    one_of(extras, OBJECTS)
+}
+
+fn one_of(extras: Extras, of: &'static [&'static str]) -> impl Strategy<Value = Option<String>> {
+    let some = prop::option::weighted(0.15, prop::sample::select(of).prop_map(str::to_owned));
     some.prop_map(move |text| text.filter(|_| extras == Extras::Some))
 }
 
@@ -203,11 +211,14 @@ struct Txn {
 fn transaction(extras: Extras) -> impl Strategy<Value = Txn> {
     let status =
         prop::sample::select(vec![Status::Committed, Status::Committed, Status::Aborted, Status::Unknown]);
-    let ops = prop::collection::vec((operation(), prop::option::weighted(0.1, span()), extra(extras)), 0..4);
+    let ops = prop::collection::vec(
+        (operation(), prop::option::weighted(0.1, span()), one_of(extras, HINTS)),
+        0..4,
+    );
     let id = prop::option::weighted(0.3, name());
     let level = prop::option::weighted(0.1, text());
     let clocks = (prop::option::of(span()), prop::option::of(timestamps()));
-    (name(), id, status, clocks, level, extra(extras), extra(extras), ops).prop_map(
+    (name(), id, status, clocks, level, extra(extras), one_of(extras, SEQUENCE), ops).prop_map(
         |(session, id, status, (client, db), level, ctx, extra, ops)| Txn {
             session,
             id,

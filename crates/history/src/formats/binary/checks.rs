@@ -5,6 +5,7 @@
 
 use super::super::Fault;
 use super::super::json::{Cursor, Kind};
+use super::super::jsonl;
 use super::predicates;
 use super::section;
 use super::sections::{Columns, Place, damaged};
@@ -387,7 +388,7 @@ fn extras(sections: &impl Columns, history: &mut History) -> Result<(), Fault> {
     ascending(&sections.place(section::OP_EXTRA), lens.iter().map(|[op, _]| *op), history.ops.len())?;
     let mut texts = Texts::new(sections, section::OP_EXTRA_TEXT)?;
     for [op, len] in lens {
-        history.op_extra.push((OpId(op), texts.object(len)?));
+        history.op_extra.push((OpId(op), texts.fields(len, "ctx")?));
     }
     texts.finish()?;
 
@@ -399,7 +400,7 @@ fn extras(sections: &impl Columns, history: &mut History) -> Result<(), Fault> {
         let optional = |len: u32| (len != NO_ID).then_some(len);
         let level = optional(level).map(|len| texts.next(len)).transpose()?;
         let ctx = optional(ctx).map(|len| texts.object(len)).transpose()?;
-        let unknown = optional(unknown).map(|len| texts.object(len)).transpose()?;
+        let unknown = optional(unknown).map(|len| texts.fields(len, "seq")).transpose()?;
         history.txn_extra.push((TxnId(txn), TxnExtra { level, ctx, unknown }));
     }
     texts.finish()
@@ -443,6 +444,16 @@ impl Texts {
         let at = self.at;
         let text = self.next(len)?;
         if is_object(&text) { Ok(text) } else { Err(self.place.fault(at, "the fields are no JSON object")) }
+    }
+
+    /// The next text, an object that has one field only.
+    fn fields(&mut self, len: u32, only: &str) -> Result<Box<str>, Fault> {
+        let at = self.at;
+        let text = self.object(len)?;
+        match jsonl::first_line_fields(&text).iter().find(|name| *name != only) {
+            Some(other) => Err(self.place.fault(at, format!("the field `{other}` is not known"))),
+            None => Ok(text),
+        }
     }
 
     fn finish(&self) -> Result<(), Fault> {

@@ -4,6 +4,7 @@
 //! that happens to be called so.
 
 use super::super::json::{Cursor, DEPTH_MAX, Kind, push_string};
+use super::super::meaning::{KEY, about_keys};
 use super::super::{Fault, Format, WriteError};
 use super::read::{Scratch, twice};
 use super::value::value;
@@ -48,6 +49,7 @@ fn nested(
             ("not", Kind::Object) => {
                 parts.push(Predicate::Not(Box::new(nested(cursor, builder, scratch, depth + 1)?)));
             }
+            (KEY, _) => return Err(about_keys(at)),
             (_, Kind::Object) => {
                 let column = builder.column(&name);
                 comparisons(cursor, builder, scratch, column, &mut parts)?;

@@ -1,7 +1,9 @@
 //! Lines into transactions.
 
 use super::super::json::{self, Cursor, Kind, Number};
+use super::super::meaning::{WHOLE_VALUE, lost_column};
 use super::super::{Fault, Likeness, Probe, Warnings};
+use super::fields::{self, OpKind, Owner};
 use super::predicate;
 use super::value::value;
 use crate::builder::canonical_integer;
@@ -30,7 +32,7 @@ pub fn detect(probe: &Probe<'_>) -> Likeness {
 }
 
 /// The field names of an object, as far as it can be read.
-fn first_line_fields(line: &str) -> Vec<String> {
+pub(in super::super) fn first_line_fields(line: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut cursor = Cursor::new(line);
     let mut walk = || -> Result<(), Fault> {
@@ -48,7 +50,7 @@ fn first_line_fields(line: &str) -> Vec<String> {
 
 /// Reads lines.
 pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Result<(), Fault> {
-    let mut scratch = Scratch::default();
+    let mut scratch = Scratch { ignores: warnings.ignores_fields(), ..Scratch::default() };
     let mut start = 0;
     while start < bytes.len() {
         let ended = memchr::memchr(b'\n', &bytes[start..]).map(|len| start + len);
@@ -58,6 +60,10 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
             explain_end(&mut fault, &bytes[start..end], ended.is_some());
             fault.offset += start as u64;
             warnings.refuse(fault)?;
+        }
+        if let Some((count, mut fault)) = scratch.ignored.take() {
+            fault.offset += start as u64;
+            warnings.ignore(count, fault);
         }
         start = end + 1;
     }
@@ -113,9 +119,12 @@ pub(super) struct Scratch {
     pub(super) cells: Vec<Cell>,
     /// Values of the open transaction that are texts and not interned yet.
     texts: Vec<LateText>,
-    /// Unknown fields of the operation, and of the transaction or header, as the inside of a JSON object.
+    /// Fields of the operation, and of the transaction or header, that are only kept: the inside of a JSON object.
     op_extra: String,
     extra: String,
+    /// Whether unknown fields are ignored; how many of the line were, and the first of them.
+    ignores: bool,
+    ignored: Option<(u64, Fault)>,
 }
 
 /// A text of the line that an operation's value will be.
@@ -157,7 +166,34 @@ fn missing(at: usize, what: &str, name: &str, expected: &str) -> Fault {
     Fault::new(at, format!("{what} has no `{name}`"), expected)
 }
 
-/// Adds a field that the format does not define to an object under construction.
+/// Refuses a field that the format does not define, or notes that it was ignored.
+#[cold]
+fn unknown_field(
+    cursor: &mut Cursor<'_>,
+    scratch: &mut Scratch,
+    owner: Owner,
+    at: usize,
+    name: &str,
+) -> Result<(), Fault> {
+    if let Some(fault) = fields::unsupported(owner, at, name) {
+        return Err(fault);
+    }
+    if !scratch.ignores {
+        return Err(fields::unknown(owner, at, name));
+    }
+    scratch.ignored.get_or_insert_with(|| (0, fields::unknown(owner, at, name))).0 += 1;
+    cursor.skip().map(|_| ())
+}
+
+/// Keeps the hints of an operation.
+fn op_ctx(cursor: &mut Cursor<'_>, scratch: &mut Scratch, at: usize) -> Result<(), Fault> {
+    if cursor.peek()? != Kind::Object {
+        return Err(cursor.expected("an object of hints"));
+    }
+    keep_field(&mut scratch.op_extra, cursor, at)
+}
+
+/// Adds a field that is only kept to an object under construction.
 fn keep_field(extra: &mut String, cursor: &mut Cursor<'_>, at: usize) -> Result<(), Fault> {
     cursor.skip()?;
     let end = cursor.offset();
@@ -242,6 +278,7 @@ const CLIENT: u32 = 4;
 const DB: u32 = 5;
 const LEVEL: u32 = 6;
 const CTX: u32 = 7;
+const SEQ: u32 = 8;
 
 fn transaction(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scratch) -> Result<(), Fault> {
     scratch.extra.clear();
@@ -297,15 +334,22 @@ fn transaction(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scr
                 }
                 builder.set_ctx(cursor.skip()?);
             }
-            _ => keep_field(&mut scratch.extra, cursor, at)?,
+            "seq" => {
+                seen.add(SEQ, at, &name)?;
+                sequence_number(cursor)?;
+                cursor.seek(at);
+                cursor.field()?;
+                keep_field(&mut scratch.extra, cursor, at)?;
+            }
+            "history" if !seen.has(SESSION) && !seen.has(OPS) => {
+                return Err(Fault::new(
+                    start,
+                    "a header comes too late",
+                    "the header in the first line, and only there",
+                ));
+            }
+            _ => unknown_field(cursor, scratch, Owner::Transaction, at, &name)?,
         }
-    }
-    if !seen.has(SESSION) && !seen.has(OPS) && scratch.extra.starts_with("\"history\"") {
-        return Err(Fault::new(
-            start,
-            "a header comes too late",
-            "the header in the first line, and only there",
-        ));
     }
     if !seen.has(SESSION) {
         let expected = "\"session\": an integer or a string, the connection that issued it";
@@ -333,6 +377,15 @@ fn transaction(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scr
     }
     builder.end().map_err(|error| Fault::new(start, error.to_string(), "another id"))?;
     Ok(())
+}
+
+/// Which transaction of its session it is, where a stream counts them.
+fn sequence_number(cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    let at = cursor.here();
+    match cursor.int("a number that counts the transactions of the session")? {
+        0.. => Ok(()),
+        negative => Err(Fault::new(at, format!("{negative} is negative"), "a number that counts from 0")),
+    }
 }
 
 fn status_of(cursor: &mut Cursor<'_>) -> Result<Status, Fault> {
@@ -454,37 +507,6 @@ fn timestamp(cursor: &mut Cursor<'_>) -> Result<Timestamp, Fault> {
 
 // ---- operations ----
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OpKind {
-    Read,
-    Write,
-    Delete,
-    Append,
-    Scan,
-    Iterate,
-    Query,
-    Update,
-    DeleteWhere,
-}
-
-impl OpKind {
-    #[inline]
-    fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "read" => Self::Read,
-            "write" => Self::Write,
-            "delete" => Self::Delete,
-            "append" => Self::Append,
-            "scan" => Self::Scan,
-            "iterate" => Self::Iterate,
-            "query" => Self::Query,
-            "update" => Self::Update,
-            "delete-where" => Self::DeleteWhere,
-            _ => return None,
-        })
-    }
-}
-
 fn operations(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scratch) -> Result<(), Fault> {
     cursor.take(b'[', "the list of operations")?;
     scratch.texts.clear();
@@ -570,6 +592,7 @@ const VALUE: u32 = 1;
 const LOCK: u32 = 2;
 const AT: u32 = 3;
 const OP: u32 = 4;
+const OP_CTX: u32 = 14;
 
 #[inline]
 fn on_one_key(
@@ -622,7 +645,11 @@ fn on_one_key(
                 seen.add(AT, at, &name)?;
                 clocked = Some(clock(cursor)?);
             }
-            _ => keep_field(&mut scratch.op_extra, cursor, at)?,
+            "ctx" => {
+                seen.add(OP_CTX, at, &name)?;
+                op_ctx(cursor, scratch, at)?;
+            }
+            _ => unknown_field(cursor, scratch, Owner::Operation(kind), at, &name)?,
         }
     }
     if !seen.has(KEY) {
@@ -656,6 +683,7 @@ struct Draft {
     to: Option<KeyId>,
     predicate: Option<Predicate>,
     set: Option<ValueId>,
+    set_at: usize,
     has_rows: bool,
     has_keys: bool,
     count: Option<u64>,
@@ -711,6 +739,7 @@ fn on_many_keys(
             }
             "set" if kind == OpKind::Update => {
                 once(11)?;
+                draft.set_at = cursor.here();
                 draft.set = Some(value(cursor, builder, scratch, 0)?);
             }
             "count" if writes => {
@@ -730,7 +759,11 @@ fn on_many_keys(
                 once(OP)?;
                 cursor.string()?;
             }
-            _ => keep_field(&mut scratch.op_extra, cursor, at)?,
+            "ctx" => {
+                once(OP_CTX)?;
+                op_ctx(cursor, scratch, at)?;
+            }
+            _ => unknown_field(cursor, scratch, Owner::Operation(kind), at, &name)?,
         }
     }
     finish_many(builder, scratch, kind, start, draft)
@@ -762,6 +795,11 @@ fn finish_many(
             let set = draft.set.ok_or_else(|| {
                 missing(start, "the operation", "set", "\"set\": the value that the rows get")
             })?;
+            if let Some(column) = lost_column(builder, &predicate, set) {
+                let problem =
+                    format!("`set` has no column `{}`, which `where` names", builder.column_name(column));
+                return Err(Fault::new(draft.set_at, problem, WHOLE_VALUE));
+            }
             builder.update(predicate, set, draft.count, keys)
         }
     };

@@ -1,6 +1,7 @@
 //! Lines of the notation into transactions.
 
 use super::super::json::{Cursor, DEPTH_MAX, Number};
+use super::super::meaning::{KEY, WHOLE_VALUE, about_keys, lost_column};
 use super::super::{Fault, Likeness, Probe, Warnings};
 use crate::builder::canonical_integer;
 use crate::{
@@ -362,6 +363,13 @@ impl<'a> Line<'a> {
             return Err(self.fault_at(at, "what was written is always known", "a value"));
         }
         self.close()?;
+        if let Some(column) = lost_column(builder, &predicate, set) {
+            let problem = format!(
+                "the new row has no column `{}`, which the predicate names",
+                builder.column_name(column)
+            );
+            return Err(self.fault_at(at, problem, WHOLE_VALUE));
+        }
         let (count, keys) = self.reported(builder)?;
         builder.update(predicate, set, count, keys.as_deref());
         Ok(())
@@ -472,7 +480,12 @@ impl<'a> Line<'a> {
             self.need(")", ") at the end of the group")?;
             return Ok(inside);
         }
+        self.space();
+        let start = self.at;
         let name = self.name()?.ok_or_else(|| self.fault("a condition, as in value>=2"))?;
+        if name.as_ref() == NameRef::Str(KEY) {
+            return Err(about_keys(start));
+        }
         let column = builder.column(&name.to_string());
         let with = Comparison::ALL.iter().find(|(symbol, _)| self.take(symbol)).map(|(_, with)| *with);
         let with = with.ok_or_else(|| self.fault("a comparison: = != < <= > >="))?;
