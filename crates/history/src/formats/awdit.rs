@@ -5,7 +5,7 @@
 //! transaction. Everything committed. Sessions are numbered from 1.
 
 use super::plain::{Content, Plain, Room, Start};
-use super::text::{lines, take_integer};
+use super::text::{lines, note_open_end, take_integer};
 use super::{Fault, Format, Likeness, Part, Probe, Warnings, WriteError};
 use crate::{Builder, History, Lock, NameRef, Operation, ValueId};
 use std::io;
@@ -57,6 +57,7 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
             Err((at, problem)) => warnings.refuse(Fault::new(offset + at, problem, EXPECTED))?,
         }
     }
+    note_open_end(bytes, warnings);
     if open.is_some() {
         builder.end().map_err(too_many(bytes.len()))?;
     }

@@ -15,6 +15,7 @@
 use super::dbcop_json::{Initials, room};
 use super::json_tree::text_of;
 use super::plain::{Content, Plain};
+use super::text::note_open_end;
 use super::{Fault, Format, Likeness, Part, Probe, Warnings, WriteError};
 use crate::{Builder, History, Lock, NameRef, Status, ValueId};
 use std::io;
@@ -39,7 +40,7 @@ pub(super) fn detect(probe: &Probe<'_>) -> Likeness {
 }
 
 /// Reads a history.
-pub fn read(bytes: &[u8], builder: &mut Builder, _: &mut Warnings) -> Result<(), Fault> {
+pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Result<(), Fault> {
     text_of(bytes)?;
     let mut input = Text { bytes, at: 0 };
     let mut number = 1;
@@ -67,6 +68,8 @@ pub fn read(bytes: &[u8], builder: &mut Builder, _: &mut Warnings) -> Result<(),
             _ => return Err(input.surprise("a transaction `[…]`, a line of dashes or a comment `//`")),
         }
     }
+    // The `!` of an aborted transaction may be missing.
+    note_open_end(bytes, warnings);
     initials.settle(builder);
     Ok(())
 }

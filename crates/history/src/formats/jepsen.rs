@@ -7,8 +7,8 @@
 //! 1. *Gather.* Every operation of a client becomes an [`Event`]; the micro-operations of a transaction become
 //!    [`Step`]s with interned keys and values. The nemesis is dropped. Any other value stays in the text and is
 //!    looked at again in step 3, when the model of the history is known.
-//! 2. *Pair.* A completion belongs to the last open invocation of its process. Operations without a process
-//!    belong together if they do the same; each such transaction is a session of its own.
+//! 2. *Pair.* A completion belongs to the open invocation of its process and does the same; anything else is refused.
+//!    Operations without a process belong together if they do the same; each such transaction is a session of its own.
 //! 3. *Emit.* Completed transactions in the order of their completions, then those that never completed.
 //!
 //! # What is true of the result
@@ -26,8 +26,8 @@ mod write;
 
 pub(super) use write::{Syntax, write};
 
-use super::Fault;
 use super::tree::{Form, Node, Tree};
+use super::{Fault, Warnings};
 use crate::{Builder, KeyId, Name, ValueId};
 use rustc_hash::FxHashMap;
 
@@ -118,6 +118,14 @@ struct Event {
 struct Pair {
     invoke: Option<usize>,
     completion: Option<usize>,
+}
+
+/// What a process is doing while events are paired.
+#[derive(Clone, Copy, Debug, Default)]
+struct Process {
+    /// The invocation that is open.
+    open: Option<usize>,
+    has_invoked: bool,
 }
 
 /// The operations of a history, gathered.
@@ -258,33 +266,112 @@ impl<'a> Operations<'a> {
     // ---- 2. pair ----
 
     /// Transactions, in the order of their completions; those without one come last.
-    fn pairs(&self) -> Vec<Pair> {
+    ///
+    /// A process does one thing after the other, and its completions are of what it invoked. Anything else is refused:
+    /// whatever is made of it, some transactions would be others than those that ran. Where refusals are warnings, what
+    /// was invoked has an unknown outcome, and a completion that does not fit is left out.
+    fn pairs(&self, warnings: &mut Warnings) -> Result<Vec<Pair>, Fault> {
         let mut pairs = Vec::new();
-        let mut open: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut processes: Vec<Process> = vec![Process::default(); self.processes.len()];
         let mut open_without_process: Vec<usize> = Vec::new();
         for (index, event) in self.events.iter().enumerate() {
-            match (event.kind, event.process) {
-                (Kind::Invoke, Some(process)) => {
-                    if let Some(earlier) = open.insert(process, index) {
-                        // A process that goes on has given up on what it invoked before.
-                        pairs.push(Pair { invoke: Some(earlier), completion: None });
-                    }
+            let Some(process) = event.process else {
+                if event.kind == Kind::Invoke {
+                    open_without_process.push(index);
+                    continue;
                 }
-                (Kind::Invoke, None) => open_without_process.push(index),
-                (_, Some(process)) => {
-                    pairs.push(Pair { invoke: open.remove(&process), completion: Some(index) });
+                let place = self.matching(&open_without_process, event);
+                let invoke = place.map(|place| open_without_process.remove(place));
+                pairs.push(Pair { invoke, completion: Some(index) });
+                continue;
+            };
+            let state = &mut processes[process as usize];
+            if event.kind == Kind::Invoke {
+                state.has_invoked = true;
+                if let Some(earlier) = state.open.replace(index) {
+                    warnings.refuse(self.still_open(event, earlier))?;
+                    pairs.push(Pair { invoke: Some(earlier), completion: None });
                 }
-                (_, None) => {
-                    let place = self.matching(&open_without_process, event);
-                    let invoke = place.map(|place| open_without_process.remove(place));
-                    pairs.push(Pair { invoke, completion: Some(index) });
+                continue;
+            }
+            match state.open.take() {
+                None if state.has_invoked => warnings.refuse(self.not_invoked(event))?,
+                None => pairs.push(Pair { invoke: None, completion: Some(index) }),
+                Some(invoke) if self.completes(&self.events[invoke], event) => {
+                    pairs.push(Pair { invoke: Some(invoke), completion: Some(index) });
+                }
+                Some(invoke) => {
+                    warnings.refuse(self.of_another(event, invoke))?;
+                    pairs.push(Pair { invoke: Some(invoke), completion: None });
                 }
             }
         }
-        let mut never_completed: Vec<usize> = open.into_values().chain(open_without_process).collect();
+        let open = processes.iter().filter_map(|process| process.open);
+        let mut never_completed: Vec<usize> = open.chain(open_without_process).collect();
         never_completed.sort_unstable();
         pairs.extend(never_completed.into_iter().map(|index| Pair { invoke: Some(index), completion: None }));
-        pairs
+        Ok(pairs)
+    }
+
+    fn line_of(&self, index: usize) -> usize {
+        memchr::memchr_iter(b'\n', &self.text.as_bytes()[..self.events[index].offset]).count() + 1
+    }
+
+    fn name_of_process(&self, event: &Event) -> String {
+        event
+            .process
+            .map_or_else(String::new, |process| self.processes[process as usize].as_ref().to_string())
+    }
+
+    #[cold]
+    fn still_open(&self, event: &Event, earlier: usize) -> Fault {
+        let problem = format!(
+            "process {} invokes an operation while the one of line {} is still open",
+            self.name_of_process(event),
+            self.line_of(earlier)
+        );
+        Fault::new(
+            event.offset,
+            problem,
+            "its completion first, or another process: a process does one thing at a time",
+        )
+    }
+
+    #[cold]
+    fn not_invoked(&self, event: &Event) -> Fault {
+        let problem =
+            format!("process {} completes an operation that it has not invoked", self.name_of_process(event));
+        Fault::new(event.offset, problem, "an invocation of the same process before every completion")
+    }
+
+    #[cold]
+    fn of_another(&self, event: &Event, invoke: usize) -> Fault {
+        let problem = format!(
+            "process {} completes another operation than the one it invoked in line {}",
+            self.name_of_process(event),
+            self.line_of(invoke)
+        );
+        Fault::new(
+            event.offset,
+            problem,
+            "the same function, keys and written values; only results are filled in",
+        )
+    }
+
+    /// Whether a completion is of what was invoked.
+    fn completes(&self, invoke: &Event, completion: &Event) -> bool {
+        if invoke.function != completion.function {
+            return false;
+        }
+        match invoke.function {
+            Function::Read | Function::Acquire | Function::Release => true,
+            // A failure may carry a reason instead of what was tried.
+            _ if invoke.shape != completion.shape => {
+                completion.shape == Shape::Nil || invoke.shape == Shape::Nil || completion.kind != Kind::Ok
+            }
+            Function::Transaction => self.do_the_same(invoke, completion),
+            _ => completion.kind != Kind::Ok || self.do_the_same(invoke, completion),
+        }
     }
 
     /// The last open invocation without a process that does what this completion does.

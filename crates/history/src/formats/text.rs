@@ -68,7 +68,18 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
             warnings.refuse(fault)?;
         }
     }
+    note_open_end(bytes, warnings);
     gathered.build(builder)
+}
+
+/// These formats have no sign for the end of the last transaction: a file that was cut off looks like a shorter one. A line
+/// without its end is the only hint.
+pub(super) fn note_open_end(bytes: &[u8], warnings: &mut Warnings) {
+    if bytes.last().is_some_and(|&byte| byte != b'\n') {
+        warnings.note(
+            "the last line has no line feed: if the file was cut off, the last transaction is incomplete",
+        );
+    }
 }
 
 /// The lines that hold something, each with its offset, without white space around it.

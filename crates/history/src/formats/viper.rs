@@ -81,12 +81,14 @@ impl Logs {
         let text = text_of(bytes)?;
         let mut tree = Tree::default();
         let mut session = None;
+        let mut open_array = None;
         for (offset, line) in lines(bytes) {
             tree.clear();
             let mut json = Cursor::new(text);
             json.seek(offset);
             // Some tools put the lines of a file into one array.
             if matches!(line, b"[" | b"]") {
+                open_array = (line == b"[").then_some(offset);
                 continue;
             }
             let parsed = json_tree::form(&mut json, &mut tree).and_then(|node| {
@@ -102,6 +104,10 @@ impl Logs {
                 builder.abandon();
                 warnings.refuse(fault)?;
             }
+        }
+        if open_array.is_some() {
+            let problem = "the array of transactions does not end: was the file cut off?";
+            warnings.refuse(Fault::new(bytes.len(), problem, "`]` after the last transaction"))?;
         }
         Ok(())
     }

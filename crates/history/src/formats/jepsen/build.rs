@@ -14,7 +14,7 @@ impl Operations<'_> {
         builder: &mut Builder,
         warnings: &mut Warnings,
     ) -> Result<(), Fault> {
-        let pairs = self.pairs();
+        let pairs = self.pairs(warnings)?;
         let model = Model::of(&self, &pairs);
         let clock = Clock::of(&self.events, &pairs);
         if let Some(what) = model.not_kept() {
