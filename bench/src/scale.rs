@@ -5,8 +5,8 @@ use crate::timestamps::{peak_megabytes, write_history};
 use checker::spread::{self, Digested, Plan};
 use checker::timestamped::Streamed;
 use checker::timestamped::shards::digest;
-use checker::{Level, Options, Rule, Verdict, check};
-use cluster::{By, Cluster, Job, Monitor, Setup, Share};
+use checker::{By, Claim, Level, Options, Passes, Rule, Verdict, check};
+use cluster::{Cluster, Job, Monitor, Setup, Share};
 use cpu_time::ProcessTime;
 use history::formats::{Format, ReadOptions, SplitBy, read_parts, read_path, split};
 use std::error::Error;
@@ -202,13 +202,13 @@ fn on_workers(
     };
     let check = |process| {
         let monitor = Monitor::new(workers, workers * process);
+        let passes = Passes { timestamps: measured.by == By::Timestamps, ..Passes::default() };
         let job = Job {
             setup: setup(process),
             paths: vec![path.to_owned()],
             share: Share::All,
-            level: measured.level,
-            by: measured.by,
-            options: Options::default(),
+            claim: Claim::new(measured.level).by(measured.by),
+            options: Options { passes, ..Options::default() },
             reading: ReadOptions::default(),
             monitor: monitor.clone(),
         };

@@ -157,6 +157,8 @@ impl FromStr for Strategy {
 /// Which passes run. Each can be left out, to see what it is worth; verdicts do not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Passes {
+    /// Lazy: the order of the database's timestamps is tried before the search.
+    pub timestamps: bool,
     /// Lazy: what sessions and known reads settle is settled before the search.
     pub saturate: bool,
     /// Lazy: parts that share no key and no session are explained apart, on all cores.
@@ -178,6 +180,7 @@ pub struct Passes {
 impl Default for Passes {
     fn default() -> Self {
         Self {
+            timestamps: true,
             saturate: true,
             parts: true,
             sessions: true,
@@ -192,12 +195,22 @@ impl Default for Passes {
 
 impl Passes {
     /// The names of all passes.
-    pub const NAMES: [&'static str; 8] =
-        ["saturate", "parts", "sessions", "combine", "consolidate", "prune", "two-width", "polarity"];
+    pub const NAMES: [&'static str; 9] = [
+        "timestamps",
+        "saturate",
+        "parts",
+        "sessions",
+        "combine",
+        "consolidate",
+        "prune",
+        "two-width",
+        "polarity",
+    ];
 
     /// The same without one pass.
     pub fn without(mut self, name: &str) -> Result<Self, UnknownName> {
         let pass = match name {
+            "timestamps" => &mut self.timestamps,
             "saturate" => &mut self.saturate,
             "parts" => &mut self.parts,
             "sessions" => &mut self.sessions,

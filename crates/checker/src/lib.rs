@@ -2,8 +2,8 @@
 //!
 //! The nouns:
 //!
-//! * [`Level`] — what is asked: a row of the levels table.
-//! * [`Options`] — how: strategy, budget, policies.
+//! * [`Claim`] — what is asked: a [`Level`] (a row of the levels table), what the order is judged by, and policies.
+//! * [`Options`] — how the answer is looked for, and when to give up.
 //! * [`Verdict`] — the answer: [`Verdict::Accepted`] with a witness, [`Verdict::Violated`] with
 //!   evidence, or [`Verdict::Undecided`] with the reason. A violation is never an error.
 //! * [`certify::Certificate`] — the answer in a form that separate code can re-check.
@@ -12,6 +12,7 @@
 
 mod alternatives;
 pub mod certify;
+mod claim;
 mod closer;
 mod constrain;
 mod contents;
@@ -55,6 +56,7 @@ pub mod timestamped;
 mod verdict;
 mod weak;
 
+pub use claim::{Answer, By, Claim, Vendor};
 pub use closer::{Closer, look_closer};
 pub use coverage::{BlindSpot, Coverage, coverage};
 pub use custom::{BadDefinition, Definition, parse_levels};

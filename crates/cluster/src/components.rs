@@ -67,7 +67,7 @@ pub(crate) fn decide(
         let came = exchange(worker, sent.into_iter().map(|(order, packed)| (0, order, packed)));
         let found = is_first.then(|| {
             let history = merge(came.into_iter().map(|(_, packed)| Ok(packed)))?;
-            let outcome = checker::check(&history, job.level, &job.options);
+            let outcome = checker::check(&history, job.claim.level, &job.options);
             Ok(Found {
                 outcome: Some(outcome),
                 findings: None,
@@ -168,7 +168,8 @@ fn place(worker: &mut Worker, job: &Job, parts: &[(u64, History)], read: &Read) 
     sessions.sort();
     let number: FxHashMap<&Label, u32> = (0..).zip(&sessions).map(|(at, label)| (*label, at)).collect();
     // 2. Which sessions touch which key, to where the key lives.
-    let mut ties = Ties { work: vec![0; sessions.len()], is_one: job.level.own.is_some(), ..Ties::default() };
+    let mut ties =
+        Ties { work: vec![0; sessions.len()], is_one: job.claim.level.own.is_some(), ..Ties::default() };
     let mut touched: FxHashMap<Label, Vec<u32>> = FxHashMap::default();
     for (_, part) in parts {
         touch(part, job, &number, &mut ties, &mut touched);
@@ -217,7 +218,7 @@ fn touch(
     ties: &mut Ties,
     touched: &mut FxHashMap<Label, Vec<u32>>,
 ) {
-    ties.is_one |= job.level.realtime && part.has_client_clocks();
+    ties.is_one |= job.claim.level.realtime && part.has_client_clocks();
     let sessions: Vec<u32> = (part.sessions().ids())
         .map(|id| number.get(&Label::from(part.sessions().get(id))).copied().unwrap_or(0))
         .collect();
@@ -303,7 +304,7 @@ fn decide_here(
     // Workers of one machine share its cores.
     let threads = if worker.peers() > 1 { 1 } else { job.options.threads };
     let options = Options { threads, ..job.options.clone() };
-    Ok((Some(checker::check(&history, job.level, &options)), committed))
+    Ok((Some(checker::check(&history, job.claim.level, &options)), committed))
 }
 
 impl Placed {

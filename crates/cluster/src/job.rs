@@ -12,23 +12,12 @@ use crate::timestamps::{Promise, Read, Report, replay};
 use checker::spread::Plan;
 use checker::timestamped::shards::{self, Suspects, Whole};
 use checker::timestamped::{self, Finding};
-use checker::{Level, Options, Outcome, Rule, Stats, Verdict, Witness};
+use checker::{By, Claim, Level, Options, Outcome, Stats, Verdict, Witness};
 use history::History;
 use history::formats::{ReadError, ReadOptions, read_parts, read_path};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use timely::worker::Worker;
-
-/// What decides the order of transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// Timestamps where they decide, else results.
-    Whatever,
-    /// The database's timestamps.
-    Timestamps,
-    /// Results alone.
-    Results,
-}
 
 /// What is checked.
 #[derive(Clone, Debug)]
@@ -39,10 +28,8 @@ pub struct Job {
     pub paths: Vec<PathBuf>,
     /// Whose files they are.
     pub share: Share,
-    /// The level.
-    pub level: Level,
-    /// What decides the order.
-    pub by: By,
+    /// What is asked.
+    pub claim: Claim,
     /// How.
     pub options: Options,
     /// How files are read.
@@ -81,6 +68,7 @@ pub struct Found {
 pub fn check(mut job: Job) -> Result<Answer, Failure> {
     // A shard may hold nothing; whether the whole does, the answer tells.
     job.reading.allow_empty = true;
+    job.options = job.claim.options(&job.options);
     let setup = job.setup.clone();
     let job = Arc::new(job);
     let commons = Commons::default();
@@ -98,12 +86,8 @@ fn work(worker: &mut Worker, job: &Job, commons: &Commons) -> Result<Answer, Fai
     let mut read = None;
     let mut census = None;
     let mut ids = Ids::default();
-    // What timestamps do not decide, they may still accept: at a level that implies it.
-    let replayed = match timestamped::decides(job.level) {
-        true => Some(job.level),
-        false => shards::stronger(job.level).filter(|_| job.by == By::Whatever),
-    };
-    if let Some(level) = replayed.filter(|_| job.by != By::Results) {
+    let replayed = job.replayed();
+    if let Some(level) = replayed {
         match shards::applies(level, &job.options) {
             Ok(()) => {
                 let (report, counted) = settle(worker, job, level, &dealt, &mut ids)?;
@@ -117,21 +101,19 @@ fn work(worker: &mut Worker, job: &Job, commons: &Commons) -> Result<Answer, Fai
                 verdict: ACCEPTED,
                 size: (read.transactions, read.operations, read.sessions.len()),
                 committed: read.committed,
-                found: (worker.index() == 0).then(|| accepted(job.level, level)),
+                found: (worker.index() == 0).then(|| accepted(job.claim.level, level)),
             });
         }
     }
-    if replayed != Some(job.level) {
-        suspects.whole = Some(Whole::Level);
-    }
-    // A serial order need not be that of the commits: what breaks that one says nothing yet.
-    let is_open = job.level.rule == Rule::Serializable
-        || matches!(suspects.whole, Some(Whole::NoTimestamps | Whole::Level));
-    if job.by == By::Results || job.by == By::Whatever && is_open {
+    // By results, timestamps are a hint: what their order does not explain, another may.
+    if job.claim.by == By::Results {
         let components::Decided { read, found, verdict } =
             by_results(worker, job, commons, &dealt, &mut ids)?;
         let size = (read.transactions, read.operations, read.sessions.len());
         return Ok(Answer { verdict, size, committed: read.committed, found });
+    }
+    if replayed.is_none() {
+        suspects.whole = Some(Whole::Level);
     }
     let gathered = gather(worker, job, &dealt, &suspects, census, &mut ids);
     let decided = gathered.map(|history| history.map(|history| decide(job, history, &suspects)));
@@ -152,7 +134,7 @@ fn by_results(
     dealt: &[Dealt],
     ids: &mut Ids,
 ) -> Result<components::Decided, Failure> {
-    let Some(plan) = Plan::of(job.level, &job.options) else {
+    let Some(plan) = Plan::of(job.claim.level, &job.options) else {
         return components::decide(worker, job, dealt, ids);
     };
     let why = match clocks::accept(worker, job, commons, plan, dealt, ids) {
@@ -228,12 +210,7 @@ fn decide(job: &Job, history: History, suspects: &Suspects) -> Found {
         .whole
         .as_ref()
         .map(|why| format!("decided on one machine, which holds the whole history: {}", why.why()));
-    let is_timed = suspects.whole.is_none() || timestamped::applies(&history, job.level);
-    if job.by == By::Whatever && !is_timed {
-        let outcome = checker::check(&history, job.level, &job.options);
-        return Found { outcome: Some(outcome), findings: None, history, note };
-    }
-    let (outcome, findings) = shards::conclude(&history, job.level, &job.options, suspects);
+    let (outcome, findings) = shards::conclude(&history, job.claim.level, &job.options, suspects);
     Found { outcome: Some(outcome), findings: Some(findings), history, note }
 }
 
@@ -272,11 +249,17 @@ fn tell(
 impl Job {
     /// What all processes must agree on, in words.
     pub(crate) fn asked(&self) -> String {
-        let Options { ryow, clock_skew, mixed, .. } = &self.options;
-        format!(
-            "{} by {:?}, reads of own writes {ryow:?}, skew {clock_skew}, mixed {mixed}",
-            self.level, self.by
-        )
+        let Claim { level, by, ryow, clock_skew, mixed, vendor: _ } = self.claim;
+        let (by, ryow) = (by.name(), ryow.name());
+        format!("{level} by {by}, reads of own writes {ryow}, skew {clock_skew}, mixed {mixed}")
+    }
+
+    /// The level that is replayed by timestamps, if any is.
+    pub(crate) fn replayed(&self) -> Option<Level> {
+        match self.claim.by {
+            By::Timestamps => Some(self.claim.level).filter(|&level| timestamped::decides(level)),
+            By::Results => self.claim.hint(&self.options),
+        }
     }
 
     /// What is wrong with a file, told as when it is read whole: with its line.

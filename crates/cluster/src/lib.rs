@@ -38,7 +38,7 @@ mod setup;
 mod source;
 mod timestamps;
 
-pub use job::{Answer, By, Found, Job, check};
+pub use job::{Answer, Found, Job, check};
 pub use monitor::{Monitor, Standing};
 pub use online::{Gone, Hands, hire, serve};
 pub use setup::{Cluster, Failure, Lost, Setup, hosts};

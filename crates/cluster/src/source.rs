@@ -5,7 +5,7 @@
 //! time of the history, and the frontier moves.
 
 use crate::exchange::everybody;
-use crate::job::{By, Job};
+use crate::job::Job;
 use crate::setup::Failure;
 use history::formats::{Stretch, stretches};
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ struct Holding {
 
 /// The stretches of a worker.
 pub(crate) fn deal(worker: &mut Worker, job: &Job) -> Result<Vec<Dealt>, Failure> {
-    let all = if job.by == By::Results { STRETCH_BYTES_RESULTS } else { STRETCH_BYTES };
+    let all = if job.replayed().is_none() { STRETCH_BYTES_RESULTS } else { STRETCH_BYTES };
     let cut = cut(job, (all / worker.peers() as u64).max(STRETCH_BYTES_MIN));
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let holding = Holding {

@@ -3,7 +3,7 @@
 use crate::shorten::{self, Lens};
 use crate::text::grouped;
 use crate::{Comparison, Part, Violation, argue, phrase};
-use checker::{Anomaly, Coverage, Evidence, Inventory, Mark, Reduced, Verdict};
+use checker::{Anomaly, By, Claim, Coverage, Evidence, Inventory, Mark, Reduced, Verdict};
 use history::{History, Id, Operation, Transaction, TxnId};
 use serde::Serialize;
 
@@ -12,8 +12,8 @@ use serde::Serialize;
 pub struct Finding {
     /// The file, as the user named it.
     pub file: String,
-    /// The name of the level.
-    pub level: String,
+    /// What was asked.
+    pub claim: Claim,
     /// `accepted`, `violated` or `undecided`.
     pub verdict: &'static str,
     /// What went wrong; for a violation.
@@ -42,6 +42,8 @@ pub struct Finding {
     pub comparison: Option<Comparison>,
     /// What its smallest violated part shows, if that was asked for.
     pub part: Option<Part>,
+    /// What else there is to say, each in a sentence.
+    pub notes: Vec<String>,
     /// How large the history is.
     pub size: Size,
     /// What the answer cost.
@@ -160,8 +162,8 @@ impl Size {
 
 impl Finding {
     /// Puts a verdict into words.
-    pub fn new(file: &str, level: &str, history: &History, verdict: &Verdict, cost: Cost) -> Self {
-        let blank = Self::undecided(file, level, String::new(), Size::of(history), cost);
+    pub fn new(file: &str, claim: Claim, history: &History, verdict: &Verdict, cost: Cost) -> Self {
+        let blank = Self::undecided(file, claim, String::new(), Size::of(history), cost);
         match verdict {
             Verdict::Accepted(_) => Self { verdict: verdict.name(), reason: None, ..blank },
             Verdict::Undecided(why) => Self { reason: Some(why.to_string()), ..blank },
@@ -235,23 +237,30 @@ impl Finding {
     }
 
     /// What follows at a level from the verdict at another.
-    pub fn follows(file: &str, level: &str, mark: Mark, from: Option<&str>, history: &History) -> Self {
-        let blank = Self::undecided(file, level, String::new(), Size::of(history), Cost::default());
+    pub fn follows(file: &str, claim: Claim, mark: Mark, from: Option<&str>, history: &History) -> Self {
+        let blank = Self::undecided(file, claim, String::new(), Size::of(history), Cost::default());
         Self { verdict: mark.name(), reason: None, follows_from: from.map(str::to_owned), ..blank }
     }
 
-    /// Accepted by timestamps, without the history at hand.
-    pub fn accepted_by_timestamps(file: &str, level: &str, size: Size, cost: Cost) -> Self {
-        let blank = Self::undecided(file, level, String::new(), size, cost);
+    /// Accepted, without the history at hand.
+    pub fn accepted(file: &str, claim: Claim, size: Size, cost: Cost) -> Self {
+        let blank = Self::undecided(file, claim, String::new(), size, cost);
         let verdict = Verdict::Accepted(checker::Witness::default()).name();
-        Self { verdict, reason: None, by_timestamps: Some(Vec::new()), ..blank }
+        let by_timestamps = (claim.by == By::Timestamps).then(Vec::new);
+        Self { verdict, reason: None, by_timestamps, ..blank }
+    }
+
+    /// With another note.
+    pub fn noted(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
     }
 
     /// No answer, for a reason outside the check (the file could not be read within its limits, say).
-    pub fn undecided(file: &str, level: &str, reason: String, size: Size, cost: Cost) -> Self {
+    pub fn undecided(file: &str, claim: Claim, reason: String, size: Size, cost: Cost) -> Self {
         Self {
             file: file.to_owned(),
-            level: level.to_owned(),
+            claim,
             verdict: "undecided",
             anomaly: None,
             reason: Some(reason),
@@ -266,6 +275,7 @@ impl Finding {
             by_timestamps: None,
             comparison: None,
             part: None,
+            notes: Vec::new(),
             size,
             cost,
         }

@@ -42,8 +42,8 @@ pub fn mermaid(finding: &Finding) -> String {
 
 fn title(finding: &Finding) -> String {
     match &finding.anomaly {
-        Some(anomaly) => format!("{}: {} violated: {anomaly}", finding.file, finding.level),
-        None => format!("{}: {} {}", finding.file, finding.level, finding.verdict),
+        Some(anomaly) => format!("{}: {} violated: {anomaly}", finding.file, finding.claim),
+        None => format!("{}: {} {}", finding.file, finding.claim, finding.verdict),
     }
 }
 

@@ -109,7 +109,7 @@ fn summary(told: &Told) -> Markup {
                 @for (index, finding) in told.findings.iter().enumerate() {
                     tr {
                         td.file { (finding.file) }
-                        td.level { (finding.level) }
+                        td.level { (finding.claim) }
                         td { span.badge.(finding.verdict) { (finding.verdict) } }
                         td.why {
                             @if let Some(anomaly) = &finding.anomaly {
@@ -154,14 +154,12 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
         section.violation id={ "violation-" (index) } aria-labelledby={ "violation-" (index) "-name" } {
             h2 id={ "violation-" (index) "-name" } { span.badge.violated { "violated" } " " (anomaly) }
             @if let Some(page) = page { p.meaning { strong { (page.name()) ". " } (page.lead()) } }
-            @if let Ok(level) = Level::parse(&finding.level) {
-                p {
-                    "Claimed: " strong { (finding.level) } " — " (level.promise())
-                    ". It forbids " (forbidden(level)) "."
-                }
+            p {
+                "Claimed: " strong { (finding.claim) } " — " (finding.claim.level.promise())
+                ". It forbids " (forbidden(finding.claim.level)) "."
             }
             p {
-                "Seen in " code { (finding.file) } ": nothing that " strong { (finding.level) } " allows explains "
+                "Seen in " code { (finding.file) } ": nothing that " strong { (finding.claim) } " allows explains "
                 @if finding.transactions.len() == 1 { "this transaction" }
                 @else { "these " (finding.transactions.len()) " transactions together" }
                 ", of " (crate::text::grouped(finding.size.transactions)) "."

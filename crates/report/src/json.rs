@@ -1,7 +1,7 @@
 //! One JSON object a finding; the shape is a contract with other programs.
 
 use crate::{Alternative, Comparison, Finding, Step, Violation};
-use checker::Mark;
+use checker::{By, Claim, Mark, Ryow};
 use serde::Serialize;
 
 /// The object, without a line break. Fields are in a fixed order; those that do not apply are left out.
@@ -10,7 +10,7 @@ pub fn json_line(finding: &Finding) -> String {
     let violated = finding.anomaly.is_some();
     let object = Object {
         file: &finding.file,
-        level: &finding.level,
+        level: finding.claim.level_name(),
         verdict: finding.verdict,
         anomaly: finding.anomaly.as_ref().map(|anomaly| anomaly.name.as_str()),
         common_name: finding.anomaly.as_ref().and_then(|anomaly| anomaly.common),
@@ -23,7 +23,9 @@ pub fn json_line(finding: &Finding) -> String {
         anomalies: finding.anomalies.as_ref().map(|all| all.iter().map(Listed::from).collect()),
         coverage: finding.coverage.as_ref().map(Coverage::from),
         follows_from: finding.follows_from.as_deref(),
-        by: finding.by_timestamps.as_ref().map(|_| "timestamps"),
+        by: (finding.claim.by == By::Timestamps).then_some(By::Timestamps.name()),
+        policies: Policies::of(&finding.claim),
+        notes: &finding.notes,
         violations: finding.by_timestamps.as_deref().filter(|all| !all.is_empty()),
         comparison: finding.comparison.as_ref(),
         part: finding.part.as_ref().map(Part::from),
@@ -42,7 +44,7 @@ pub fn json_line(finding: &Finding) -> String {
 #[derive(Serialize)]
 struct Object<'a> {
     file: &'a str,
-    level: &'a str,
+    level: String,
     verdict: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     anomaly: Option<&'a str>,
@@ -69,12 +71,45 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    policies: Option<Policies>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
     violations: Option<&'a [Violation]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<&'a Comparison>,
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<Part<'a>>,
     stats: Stats,
+}
+
+/// The policies of a claim that are not the default ones.
+#[derive(Serialize)]
+struct Policies {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ryow: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_skew: Option<i64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    mixed: bool,
+    /// What a profile's level is judged as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged_as: Option<String>,
+}
+
+impl Policies {
+    fn of(claim: &Claim) -> Option<Self> {
+        let Claim { level, ryow, clock_skew, mixed, vendor, .. } = *claim;
+        let policies = Self {
+            ryow: (ryow != Ryow::default()).then_some(ryow.name()),
+            clock_skew: (clock_skew != 0).then_some(clock_skew),
+            mixed,
+            judged_as: vendor.map(|vendor| vendor.judged_as(level)),
+        };
+        let Self { ryow, clock_skew, mixed, judged_as } = &policies;
+        let is_plain = ryow.is_none() && clock_skew.is_none() && !mixed && judged_as.is_none();
+        (!is_plain).then_some(policies)
+    }
 }
 
 /// The smallest violated part.

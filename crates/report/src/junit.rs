@@ -39,7 +39,7 @@ fn case(finding: &Finding) -> TestCase {
             let mut status = TestCaseStatus::skipped();
             status
                 .set_type(&*anomaly.name)
-                .set_message(format!("{}: violated as before: {anomaly}", finding.level))
+                .set_message(format!("{}: violated as before: {anomaly}", finding.claim))
                 .set_description(timeless(finding));
             status
         }
@@ -47,18 +47,18 @@ fn case(finding: &Finding) -> TestCase {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status
                 .set_type(&*anomaly.name)
-                .set_message(format!("{}: violated: {anomaly}", finding.level))
+                .set_message(format!("{}: violated: {anomaly}", finding.claim))
                 .set_description(timeless(finding));
             status
         }
         (None, Some(reason)) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-            status.set_type("undecided").set_message(format!("{}: undecided: {reason}", finding.level));
+            status.set_type("undecided").set_message(format!("{}: undecided: {reason}", finding.claim));
             status
         }
         (None, None) => TestCaseStatus::success(),
     };
-    let mut case = TestCase::new(&*finding.level, status);
+    let mut case = TestCase::new(finding.claim.to_string(), status);
     case.set_classname(&*finding.file);
     case.set_time(Duration::from_secs_f64((finding.cost.check_ms / 1000.0).max(0.0)));
     case

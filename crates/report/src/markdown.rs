@@ -22,7 +22,7 @@ fn write_summary(out: &mut String, told: &Told) -> std::fmt::Result {
                 out,
                 "| {} | {} | {} | {} | {} |",
                 code(&finding.file),
-                cell(&finding.level),
+                cell(&finding.claim.to_string()),
                 verdict(finding),
                 finding.size.transactions,
                 finding.size.operations
@@ -80,7 +80,7 @@ fn verdict(finding: &Finding) -> String {
 fn summary(finding: &Finding) -> String {
     let anomaly = finding.anomaly.as_ref().map(ToString::to_string).unwrap_or_default();
     let known = if finding.is_known { " (as before)" } else { "" };
-    format!("{}: {}: {}{known}", html(&finding.file), html(&finding.level), html(&anomaly))
+    format!("{}: {}: {}{known}", html(&finding.file), html(&finding.claim.to_string()), html(&anomaly))
 }
 
 /// The explanation without its first line, which says what the table says, and how long it took.

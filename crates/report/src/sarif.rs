@@ -10,10 +10,11 @@ use serde::Serialize;
 
 /// Everything a run has to tell as one SARIF log.
 pub fn sarif(told: &Told) -> String {
-    let mut levels: Vec<&str> = Vec::new();
+    let mut claims: Vec<String> = Vec::new();
     for finding in &told.findings {
-        if !levels.contains(&finding.level.as_str()) {
-            levels.push(&finding.level);
+        let claim = finding.claim.to_string();
+        if !claims.contains(&claim) {
+            claims.push(claim);
         }
     }
     let log = Log {
@@ -24,7 +25,7 @@ pub fn sarif(told: &Told) -> String {
                 driver: Driver {
                     name: "taipan",
                     version: env!("CARGO_PKG_VERSION"),
-                    rules: levels.iter().map(|level| rule(level)).collect(),
+                    rules: claims.iter().map(|claim| rule(claim)).collect(),
                 },
             },
             invocations: [Invocation {
@@ -35,8 +36,9 @@ pub fn sarif(told: &Told) -> String {
                 .findings
                 .iter()
                 .map(|finding| {
-                    let index = levels.iter().position(|&level| level == finding.level);
-                    result(finding, index.expect("every finding's level was collected above"))
+                    let asked = finding.claim.to_string();
+                    let index = claims.iter().position(|claim| *claim == asked);
+                    result(finding, index.expect("every finding's claim was collected above"))
                 })
                 .collect(),
             column_kind: "unicodeCodePoints",
@@ -60,7 +62,7 @@ fn result(finding: &Finding, rule_index: usize) -> ResultObject<'_> {
         _ => ("open", "none"),
     };
     ResultObject {
-        rule_id: &finding.level,
+        rule_id: finding.claim.to_string(),
         rule_index,
         kind,
         level,
@@ -70,7 +72,7 @@ fn result(finding: &Finding, rule_index: usize) -> ResultObject<'_> {
         suppressions: if finding.is_known { vec![Suppression { kind: "external" }] } else { Vec::new() },
         partial_fingerprints: finding.anomaly.as_ref().map(|anomaly| {
             let names: Vec<&str> = finding.transactions.iter().map(|member| member.name.as_str()).collect();
-            Fingerprints { core: format!("{}/{}/{}", finding.level, anomaly.name, names.join(",")) }
+            Fingerprints { core: format!("{}/{}/{}", finding.claim, anomaly.name, names.join(",")) }
         }),
         properties: finding.anomaly.as_ref().map(|anomaly| Properties {
             anomaly: &anomaly.name,
@@ -170,7 +172,7 @@ struct Notification {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultObject<'a> {
-    rule_id: &'a str,
+    rule_id: String,
     rule_index: usize,
     kind: &'a str,
     level: &'a str,

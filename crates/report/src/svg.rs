@@ -81,7 +81,7 @@ pub(crate) fn drawing(finding: &Finding, style: &str, prefix: &str) -> String {
 
 fn title(finding: &Finding) -> String {
     let anomaly = finding.anomaly.as_ref().map(|anomaly| format!(": {anomaly}")).unwrap_or_default();
-    format!("{} {}{anomaly}", finding.level, finding.verdict)
+    format!("{} {}{anomaly}", finding.claim, finding.verdict)
 }
 
 /// Every kind of edge.

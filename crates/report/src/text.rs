@@ -6,7 +6,7 @@ use crate::shorten;
 use crate::{Alternative, Cost, Finding, Member, Part, Step, Surveyed, Violation};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
-use checker::{Coverage, Level, Mark};
+use checker::{Coverage, Mark};
 use std::fmt::Write;
 
 /// Transactions with more operations than this show only those the argument is about.
@@ -72,7 +72,7 @@ fn write_finding(
     palette: Palette,
 ) -> std::fmt::Result {
     let (colour, strong) = (palette.verdict(finding.verdict), palette.strong);
-    write!(out, "{}: {}: {colour}{}{colour:#}", finding.file, finding.level, finding.verdict)?;
+    write!(out, "{}: {}: {colour}{}{colour:#}", finding.file, finding.claim, finding.verdict)?;
     if let Some(anomaly) = &finding.anomaly {
         let known = if finding.is_known { ", as before" } else { "" };
         write!(out, ": {strong}{anomaly}{strong:#}{known}")?;
@@ -112,10 +112,9 @@ fn write_finding(
         for line in coverage_lines(coverage) {
             writeln!(out, "  {faint}{line}{faint:#}")?;
         }
-    } else if finding.verdict == "accepted" && finding.by_timestamps.is_some() {
-        let faint = palette.faint;
-        let line = "read in parts, so what it tested was not counted: --by results does";
-        writeln!(out, "  {faint}{line}{faint:#}")?;
+    }
+    for note in &finding.notes {
+        writeln!(out, "  note: {note}")?;
     }
     Ok(())
 }
@@ -204,7 +203,7 @@ fn size(finding: &Finding, cost: Option<Cost>, palette: Palette) -> String {
 
 /// What was claimed: the level in a sentence, where the whole story is told.
 fn write_claim(out: &mut String, finding: &Finding, palette: Palette) -> std::fmt::Result {
-    let level = finding.part.as_ref().and_then(|_| Level::parse(&finding.level).ok());
+    let level = finding.part.as_ref().map(|_| finding.claim.level);
     let faint = palette.faint;
     level.map_or(Ok(()), |level| writeln!(out, "  {faint}claimed: {}{faint:#}", level.definition()))
 }
@@ -278,11 +277,11 @@ pub(crate) fn alternatives(of: &Alternative) -> String {
 fn write_argument(out: &mut String, finding: &Finding, palette: Palette) -> std::fmt::Result {
     match finding.transactions.as_slice() {
         [] => {}
-        [_] => writeln!(out, "  nothing that {} allows explains this transaction:", finding.level)?,
+        [_] => writeln!(out, "  nothing that {} allows explains this transaction:", finding.claim)?,
         many => writeln!(
             out,
             "  nothing that {} allows explains these {} transactions together:",
-            finding.level,
+            finding.claim,
             many.len()
         )?,
     }

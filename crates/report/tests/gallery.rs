@@ -213,7 +213,7 @@ fn what_counting_shows_is_told() {
     let history = notation::parse(&text).expect("the notation is right");
     let level = checker::Level::SERIALIZABLE;
     let verdict = checker::check(&history, level, &checker::Options::default()).verdict;
-    let finding = Finding::new("h", level.name(), &history, &verdict, report::Cost::default());
+    let finding = Finding::new("h", checker::Claim::new(level), &history, &verdict, report::Cost::default());
     let why = "two of the 8 transactions that read lock = 0 and replaced it replaced the same one: \
                it was there from the start and 6 transactions wrote it";
     let text = report::text(&finding, Palette::plain());

@@ -2,7 +2,7 @@
 
 mod explained;
 
-use checker::{Level, Options, check};
+use checker::{Claim, Level, Options, check};
 use explained::explained;
 use history::formats::notation;
 use html5ever::tendril::TendrilSink;
@@ -122,10 +122,11 @@ fn a_page_with_everything_is_sound() {
     let violated = explained(file, "strict-serializable", text);
     let accepted = notation::parse("s1: w(x,1)").expect("well written");
     let verdict = check(&accepted, Level::SERIALIZABLE, &Options::default()).verdict;
-    let accepted = Finding::new(file, "serializable", &accepted, &verdict, Cost::default());
+    let accepted = Finding::new(file, Claim::new(Level::SERIALIZABLE), &accepted, &verdict, Cost::default());
     let coverage = checker::coverage(&history);
+    let causal = Claim::new(Level::parse("causal").expect("a name of the table"));
     let open =
-        Finding::undecided(file, "causal", "the time is <up>".to_owned(), violated.size, Cost::default());
+        Finding::undecided(file, causal, "the time is <up>".to_owned(), violated.size, Cost::default());
     let remark = |at, until| Remark { at, until, text: "</script><b>paused".to_owned() };
     let survey = checker::survey(
         &history,

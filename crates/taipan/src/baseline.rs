@@ -3,6 +3,7 @@
 //! A baseline is what `taipan check --output json` printed. A violation is known if the baseline has one of the same kind
 //! in the same file at the same level; which transactions showed it does not matter, for they differ from run to run.
 
+use checker::By;
 use report::Finding;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -28,6 +29,7 @@ struct Known {
 struct Line {
     file: String,
     level: String,
+    by: Option<String>,
     verdict: String,
     anomaly: Option<String>,
     #[serde(default)]
@@ -57,8 +59,9 @@ impl Baseline {
     fn parse(text: &str) -> Result<Self, (usize, serde_json::Error)> {
         let mut baseline = Self::default();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let Line { file, level, verdict, anomaly, anomalies } =
+            let Line { file, level, by, verdict, anomaly, anomalies } =
                 serde_json::from_str(line).map_err(|error| (index + 1, error))?;
+            let level = by.map_or(level.clone(), |by| format!("{level} by {by}"));
             if verdict != "violated" {
                 continue;
             }
@@ -75,13 +78,15 @@ impl Baseline {
     /// Whether all that is wrong in a finding was wrong before.
     pub(crate) fn knows(&mut self, finding: &Finding) -> bool {
         let named = finding.anomaly.iter().chain(finding.anomalies.iter().flatten().map(|it| &it.anomaly));
+        let claim = &finding.claim;
+        let asked = match claim.by {
+            By::Results => claim.level_name(),
+            By::Timestamps => format!("{} by {}", claim.level_name(), claim.by.name()),
+        };
         let mut all = true;
         for anomaly in named {
-            let known = Known {
-                file: finding.file.clone(),
-                level: finding.level.clone(),
-                anomaly: anomaly.name.clone(),
-            };
+            let known =
+                Known { file: finding.file.clone(), level: asked.clone(), anomaly: anomaly.name.clone() };
             all &= self.known.contains(&known);
             self.seen.insert(known);
         }

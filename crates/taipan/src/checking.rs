@@ -1,5 +1,6 @@
 //! From a file and levels to findings: read, check, measure, within limits, whatever happens.
 
+use crate::console::{Console, Stop};
 use crate::exit::Exit;
 use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags, SearchFlags};
 use crate::input;
@@ -9,7 +10,8 @@ use checker::certify::Certificate;
 use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
 use checker::{
-    Budget, Coverage, Fragment, Level, LookedAt, Options, Passes, Reduced, Rule, Strategy, Undecided, Verdict,
+    Answer, Budget, By, Claim, Coverage, Fragment, Level, LookedAt, Options, Passes, Reduced, Ryow, Strategy,
+    Undecided, Vendor, Verdict,
 };
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
@@ -28,20 +30,11 @@ pub(crate) struct Checking<'f> {
     threads: usize,
     strategy: Strategy,
     passes: Passes,
-    order: Order,
+    by: By,
+    /// Whether a claim by timestamps is decided by results too, and the answers compared.
+    compares: bool,
     /// Whether a history is asked at several levels.
     is_shared: bool,
-}
-
-/// What decides the order of transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// Timestamps where they decide, else results.
-    Whatever,
-    Timestamps,
-    Results,
-    /// Both, compared.
-    Both,
 }
 
 /// How long a history is made smaller at most, unless a limit says otherwise.
@@ -58,6 +51,8 @@ pub(crate) struct Opened {
     read_time: Duration,
     /// What it tests, once that was asked.
     coverage: OnceCell<Coverage>,
+    /// Its logical sub-transactions, once they were asked for.
+    logical: OnceCell<History>,
     /// What levels found out about it.
     shared: LookedAt,
 }
@@ -92,7 +87,7 @@ pub(crate) struct Ended {
 
 /// A verdict, with what is told of it.
 pub(crate) struct Checked {
-    level: Level,
+    claim: Claim,
     pub(crate) verdict: Verdict,
     pub(crate) finding: Finding,
 }
@@ -111,7 +106,8 @@ impl<'f> Checking<'f> {
             threads,
             strategy: Strategy::default(),
             passes: Passes::default(),
-            order: Order::Results,
+            by: By::Results,
+            compares: false,
             is_shared: false,
         })
     }
@@ -125,21 +121,20 @@ impl<'f> Checking<'f> {
         Ok(self)
     }
 
-    /// What decides the order of transactions.
-    #[cfg(feature = "cluster")]
-    pub(crate) fn order(&self) -> Order {
-        self.order
-    }
-
     /// What a check may use.
     #[cfg(feature = "cluster")]
     pub(crate) fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// The same, in an order that this decides.
-    pub(crate) fn ordered(self, order: Order) -> Self {
-        Self { order, ..self }
+    /// The same, judged by this.
+    pub(crate) fn judging(self, by: By) -> Self {
+        Self { by, ..self }
+    }
+
+    /// The same, by timestamps and by results.
+    pub(crate) fn comparing(self) -> Self {
+        Self { by: By::Timestamps, compares: true, ..self }
     }
 
     /// The same, asking a history at several levels.
@@ -147,46 +142,37 @@ impl<'f> Checking<'f> {
         Self { is_shared, ..self }
     }
 
-    fn goes_by_timestamps(&self, opened: &Opened, level: Level) -> bool {
-        match self.order {
-            Order::Results => false,
-            Order::Timestamps | Order::Both => true,
-            Order::Whatever => level.own.is_none() && timestamped::applies(&opened.history, level),
-        }
-    }
-
-    /// Accepts a large file part by part, if that is possible: it is sorted by commit, its timestamps decide every
-    /// level asked for, and nothing is wrong with it. None if it has to be read whole.
+    /// Accepts a large file part by part, if that is possible: it is sorted by commit, and the order of its timestamps
+    /// explains it at every level asked for. None if it has to be read whole.
     pub(crate) fn accept_in_parts(
         &self,
         file: &Path,
         reading: &ReadingFlags,
         asked: &[Level],
     ) -> Option<Vec<Finding>> {
-        let by_timestamps = matches!(self.order, Order::Whatever | Order::Timestamps);
         let is_large = std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.len() >= LARGE_BYTES);
-        let ryow: checker::Ryow = self.policy.ryow.into();
-        if !by_timestamps
-            || !is_large
-            || reading.lenient
-            || self.limits.are_set()
-            || ryow != checker::Ryow::Must
-        {
+        let ryow: Ryow = self.policy.ryow.into();
+        if self.compares || !is_large || reading.lenient || self.limits.are_set() || ryow != Ryow::Must {
             return None;
         }
+        let options = self.options(Budget::unlimited());
         let started = Instant::now();
         let name = file.display().to_string();
-        let mut levels: Vec<(Level, Streamed)> = Vec::new();
+        let mut claims: Vec<(Claim, Streamed)> = Vec::new();
         let mut check_time = Duration::ZERO;
         let mut take = |part: &History| {
-            if levels.is_empty() {
+            if claims.is_empty() {
                 let header = part.level();
-                for level in self.levels_of(asked, &name, header).ok()? {
-                    levels.push((level, Streamed::new(level).ok()?));
+                for claim in self.claims_of(asked, &name, header).ok()? {
+                    let level = match claim.by {
+                        By::Timestamps => claim.level,
+                        By::Results => claim.hint(&options)?,
+                    };
+                    claims.push((claim, Streamed::new(level).ok()?));
                 }
             }
             let started = Instant::now();
-            for (_, streamed) in &mut levels {
+            for (_, streamed) in &mut claims {
                 streamed.take(part).ok()?;
             }
             check_time += started.elapsed();
@@ -203,15 +189,15 @@ impl<'f> Checking<'f> {
             peak_rss_bytes: limits::peak_bytes(),
         };
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let finding = |(level, streamed): &(Level, Streamed)| {
+        let finding = |(claim, streamed): &(Claim, Streamed)| {
             let (transactions, operations, sessions) = streamed.size();
             let size = Size { transactions: count(transactions), operations: count(operations), sessions };
-            Finding::accepted_by_timestamps(&name, level.name(), size, cost(check_time, levels.len()))
+            Finding::accepted(&name, *claim, size, cost(check_time, claims.len()))
                 .with_coverage(streamed.coverage())
         };
-        let findings: Vec<Finding> = levels.iter().map(finding).collect();
+        let findings: Vec<Finding> = claims.iter().map(finding).collect();
         // A file without committed transactions is for the usual way to refuse.
-        levels.first().is_some_and(|(_, streamed)| streamed.has_committed()).then_some(findings)
+        claims.first().is_some_and(|(_, streamed)| streamed.has_committed()).then_some(findings)
     }
 
     /// Reads a file, within the limits.
@@ -246,86 +232,105 @@ impl<'f> Checking<'f> {
             warning,
             read_time: started.elapsed(),
             coverage: OnceCell::new(),
+            logical: OnceCell::new(),
             shared: LookedAt::default(),
         })
     }
 
-    /// The levels to check a history at: those asked for, else the one in its header, else serializable.
-    pub(crate) fn levels(&self, asked: &[Level], opened: &Opened) -> Result<Vec<Level>, String> {
-        self.levels_of(asked, &opened.name, opened.history.level())
+    /// What is asked of a history: the levels asked for, else the one in its header, else serializable.
+    pub(crate) fn claims(&self, asked: &[Level], opened: &Opened) -> Result<Vec<Claim>, String> {
+        self.claims_of(asked, &opened.name, opened.history.level())
     }
 
     /// What is told of a file whose reading was ended: no level is decided.
     pub(crate) fn undecided(&self, asked: &[Level], ended: &Ended) -> Result<Vec<Finding>, String> {
-        let levels = self.levels_of(asked, &ended.name, ended.level.as_deref())?;
-        let finding = |level: Level| {
-            Finding::undecided(&ended.name, level.name(), ended.reason.clone(), ended.size, ended.cost)
+        let claims = self.claims_of(asked, &ended.name, ended.level.as_deref())?;
+        let finding = |claim: Claim| {
+            Finding::undecided(&ended.name, claim, ended.reason.clone(), ended.size, ended.cost)
         };
-        Ok(levels.into_iter().map(finding).collect())
+        Ok(claims.into_iter().map(finding).collect())
     }
 
-    pub(crate) fn levels_of(
+    pub(crate) fn claims_of(
         &self,
         asked: &[Level],
         name: &str,
         header: Option<&str>,
-    ) -> Result<Vec<Level>, String> {
-        let levels = match (asked, header) {
-            ([], None) => vec![Level::SERIALIZABLE],
-            ([], Some(level)) => vec![own_levels::find(level).map_err(|unknown| {
-                format!("{name}: its header asks for a level that is not known: {unknown}; --level sets one")
-            })?],
-            (asked, _) => asked.iter().map(|&level| self.meant(level)).collect::<Result<_, _>>()?,
+    ) -> Result<Vec<Claim>, String> {
+        match (asked, self.policy.profile, header) {
+            ([], Some(profile), _) => Err(format!(
+                "--profile reads --level as {}'s own name of a level: add --level, one of {}",
+                profile.name,
+                level_names(&profile)
+            )),
+            ([], None, None) => Ok(vec![self.claim(Level::SERIALIZABLE)?]),
+            ([], None, Some(level)) => {
+                let level = own_levels::find(level).map_err(|unknown| {
+                    format!("{name}: unknown level in its header: {unknown}; --level sets one")
+                })?;
+                Ok(vec![self.claim(level)?])
+            }
+            (asked, _, _) => asked.iter().map(|&level| self.claim(level)).collect(),
+        }
+    }
+
+    /// What is asked for with a level: what the profile says it means, if there is one, with the policies.
+    pub(crate) fn claim(&self, level: Level) -> Result<Claim, String> {
+        let (level, vendor) = match self.policy.profile {
+            None => (level, None),
+            Some(profile) => {
+                let found = profile.level(level.name()).ok_or_else(|| {
+                    format!("{} has no level {level}; it has {}", profile.name, level_names(&profile))
+                })?;
+                let judged = found.logical.unwrap_or(found.promises);
+                let vendor =
+                    Vendor { database: profile.name, level: found.name, logical: found.logical.is_some() };
+                (Level::parse(judged).map_err(|unknown| unknown.to_string())?, Some(vendor))
+            }
         };
         let realtime = self.policy.assume.contains(&Assumption::Realtime);
-        levels.into_iter().map(|level| if realtime { in_real_time(level) } else { Ok(level) }).collect()
+        let level = if realtime { in_real_time(level)? } else { level };
+        if self.by == By::Timestamps && !timestamped::decides(level) {
+            return Err(format!("{level}: {}", timestamped::Refusal::Level));
+        }
+        Ok(Claim {
+            level,
+            by: self.by,
+            ryow: self.policy.ryow.into(),
+            clock_skew: self.policy.clock_skew,
+            mixed: self.policy.mixed,
+            vendor,
+        })
     }
 
-    /// What a level that was asked for means: what the profile says, if there is one.
-    pub(crate) fn meant(&self, level: Level) -> Result<Level, String> {
-        let Some(profile) = self.policy.profile else { return Ok(level) };
-        match profile.level(level.name()) {
-            Some(found) => {
-                let promised = found.logical.unwrap_or(found.promises);
-                Level::parse(promised).map_err(|unknown| unknown.to_string())
-            }
-            None => {
-                let names: Vec<&str> = profile.levels.iter().map(|level| level.name).collect();
-                Err(format!("{} has no level {level}; it has {}", profile.name, names.join(", ")))
-            }
+    /// Says what levels of a profile are judged as.
+    pub(crate) fn say_profile(&self, asked: &[Level], console: &mut Console) -> Result<(), Stop> {
+        for &level in asked.iter().filter(|_| self.policy.profile.is_some()) {
+            let claim = self.claim(level).map_err(Stop::Error)?;
+            let Some(vendor) = claim.vendor else { continue };
+            let how = match vendor.logical {
+                true => ", plain reads apart from locking reads and writes,",
+                false => "",
+            };
+            console.note(format_args!("{claim} is checked{how} as {}", claim.level.definition()));
         }
+        Ok(())
     }
 
-    /// Whether what is asked for is asked of logical sub-transactions.
-    pub(crate) fn asks_of_logical(&self, asked: &[Level]) -> Result<bool, String> {
-        let Some(profile) = self.policy.profile else { return Ok(false) };
-        let mut kinds =
-            asked.iter().filter_map(|level| profile.level(level.name())).map(|it| it.logical.is_some());
-        let first = kinds.next().unwrap_or(false);
-        if kinds.any(|other| other != first) {
-            return Err(format!(
-                "levels of {} that take transactions apart are checked by themselves",
-                profile.name
-            ));
+    /// Answers a claim about a history.
+    pub(crate) fn check(&self, opened: &Opened, claim: Claim) -> Result<Checked, String> {
+        let (answer, checked) = self.answer(opened, claim, self.passes)?;
+        let Answer { findings, timestamps_disagree, .. } = answer;
+        let mut checked = checked;
+        if timestamps_disagree {
+            checked.finding = checked.finding.noted(TIMESTAMPS_DISAGREE);
         }
-        Ok(first)
-    }
-
-    /// Checks a history at a level.
-    pub(crate) fn check(&self, opened: &Opened, level: Level) -> Result<Checked, String> {
-        if !self.goes_by_timestamps(opened, level) {
-            return self.check_by_results(opened, level);
+        if !self.compares {
+            return Ok(checked);
         }
-        let (checked, broken) = self.check_by_timestamps(opened, level)?;
-        match self.order {
-            Order::Both => {}
-            // A serial order need not be that of the commits: what breaks that one says nothing yet.
-            Order::Whatever if is_serial(level) && !matches!(checked.verdict, Verdict::Accepted(_)) => {
-                return self.check_by_results(opened, level);
-            }
-            _ => return Ok(checked),
-        }
-        let other = self.check_by_results(opened, level)?;
+        let broken = findings.unwrap_or_default();
+        let searched = Passes { timestamps: false, ..self.passes };
+        let (_, other) = self.answer(opened, claim.by(By::Results), searched)?;
         let finding = checked.finding.compared(&opened.history, &broken, &other.verdict);
         let verdict = if Exit::of(&other.verdict) > Exit::of(&checked.verdict) {
             other.verdict
@@ -335,64 +340,34 @@ impl<'f> Checking<'f> {
         Ok(Checked { verdict, finding, ..checked })
     }
 
-    /// Checks by the database's timestamps; also gives every violation.
-    fn check_by_timestamps(
-        &self,
-        opened: &Opened,
-        level: Level,
-    ) -> Result<(Checked, Vec<timestamped::Finding>), String> {
+    fn answer(&self, opened: &Opened, claim: Claim, passes: Passes) -> Result<(Answer, Checked), String> {
         let started = Instant::now();
         let since = started.checked_sub(opened.read_time).unwrap_or(started);
         let guard = self.limits.guard(since);
-        let options = self.options(guard.budget());
-        let (outcome, broken) =
-            guarded(&opened.name, || timestamped::judge(&opened.history, level, &options))?;
-        let cost = Cost {
-            read_ms: milliseconds(opened.read_time),
-            check_ms: milliseconds(started.elapsed()),
-            peak_rss_bytes: limits::peak_bytes(),
-        };
-        let verdict = outcome.verdict;
-        let finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost)
-            .by_timestamps(&opened.history, &broken);
+        let options = Options { passes, ..self.options(guard.budget()) };
+        let subject = opened.subject(&claim);
+        let is_whole = std::ptr::eq(subject, &opened.history);
+        let shared = (self.is_shared && is_whole).then_some(&opened.shared);
+        let answer = guarded(&opened.name, || claim.check_sharing(subject, &options, shared))?;
+        let verdict = answer.outcome.verdict.clone();
+        let cost = opened.cost(started);
+        let mut finding = Finding::new(&opened.name, claim, subject, &verdict, cost);
+        finding.size = Size::of(&opened.history);
+        if let Some(findings) = &answer.findings {
+            finding = finding.by_timestamps(subject, findings);
+        }
         let finding = opened.with_coverage(finding, &verdict);
-        Ok((Checked { level, verdict, finding }, broken))
-    }
-
-    fn check_by_results(&self, opened: &Opened, level: Level) -> Result<Checked, String> {
-        let started = Instant::now();
-        let since = started.checked_sub(opened.read_time).unwrap_or(started);
-        let guard = self.limits.guard(since);
-        let options = self.options(guard.budget());
-        let outcome = guarded(&opened.name, || match self.is_shared {
-            true => checker::check_sharing(&opened.history, level, &options, &opened.shared),
-            false => checker::check(&opened.history, level, &options),
-        })?;
-        let verdict = outcome.verdict;
-        let cost = Cost {
-            read_ms: milliseconds(opened.read_time),
-            check_ms: milliseconds(started.elapsed()),
-            peak_rss_bytes: limits::peak_bytes(),
-        };
-        let name = if self.policy.mixed { format!("{level}, mixed") } else { level.name().to_owned() };
-        let mut finding = Finding::new(&opened.name, &name, &opened.history, &verdict, cost);
-        finding = opened.with_coverage(finding, &verdict);
-        Ok(Checked { level, verdict, finding })
+        Ok((answer, Checked { claim, verdict, finding }))
     }
 
     /// The violation of a level by a part of the history, if it is one.
-    pub(crate) fn probe(&self, opened: &Opened, level: Level, fragment: &Fragment<'_>) -> Option<Checked> {
+    pub(crate) fn probe(&self, opened: &Opened, claim: Claim, fragment: &Fragment<'_>) -> Option<Checked> {
         let started = Instant::now();
         let guard = self.limits.guard(started);
-        let evidence = fragment.violates(level, &self.options(guard.budget()))?;
+        let evidence = fragment.violates(claim.level, &self.options(guard.budget()))?;
         let verdict = Verdict::Violated(Box::new(evidence));
-        let cost = Cost {
-            read_ms: milliseconds(opened.read_time),
-            check_ms: milliseconds(started.elapsed()),
-            peak_rss_bytes: limits::peak_bytes(),
-        };
-        let finding = Finding::new(&opened.name, level.name(), &opened.history, &verdict, cost);
-        Some(Checked { level, verdict, finding })
+        let finding = Finding::new(&opened.name, claim, &opened.history, &verdict, opened.cost(started));
+        Some(Checked { claim, verdict, finding })
     }
 
     /// Adds every kind of anomaly to a violation.
@@ -402,8 +377,9 @@ impl<'f> Checking<'f> {
         }
         let guard = self.limits.guard(Instant::now());
         let options = self.options(guard.budget());
-        let found = guarded(&opened.name, || checker::inventory(&opened.history, checked.level, &options))?;
-        let finding = checked.finding.with_anomalies(&opened.history, &found);
+        let subject = opened.subject(&checked.claim);
+        let found = guarded(&opened.name, || checker::inventory(subject, checked.claim.level, &options))?;
+        let finding = checked.finding.with_anomalies(subject, &found);
         Ok(Checked { finding, ..checked })
     }
 
@@ -422,15 +398,10 @@ impl<'f> Checking<'f> {
         };
         // Parts are tiny, whatever the whole was.
         let options = Options { threads: 1, ..self.options(budget) };
-        let level = checked.level;
-        let by_timestamps =
-            self.goes_by_timestamps(opened, level) && !(self.order == Order::Whatever && is_serial(level));
-        let judge = |history: &History| match by_timestamps {
-            true => timestamped::judge(history, level, &options).0.verdict,
-            false => checker::check(history, level, &options).verdict,
-        };
+        let claim = checked.claim;
+        let judge = |history: &History| claim.check(history, &options).outcome.verdict;
         guarded(&opened.name, || {
-            let reduced = checker::reduce(&opened.history, level, &options, evidence, judge)?;
+            let reduced = checker::reduce(opened.subject(&claim), claim.level, &options, evidence, judge)?;
             let part = Part::new(&reduced, &checker::look_closer(&reduced.history, &options, judge));
             Some((reduced, part))
         })
@@ -439,7 +410,9 @@ impl<'f> Checking<'f> {
     /// Adds what its smallest violated part shows to a violation.
     pub(crate) fn with_part(&self, opened: &Opened, checked: Checked) -> Result<Checked, String> {
         let finding = match self.look_closer(opened, &checked)? {
-            Some((reduced, part)) => checked.finding.retold(&opened.history, &reduced).with_part(part),
+            Some((reduced, part)) => {
+                checked.finding.retold(opened.subject(&checked.claim), &reduced).with_part(part)
+            }
             None => checked.finding,
         };
         Ok(Checked { finding, ..checked })
@@ -461,17 +434,17 @@ impl<'f> Checking<'f> {
     pub(crate) fn write_smt(
         &self,
         opened: &Opened,
-        level: Level,
+        claim: &Claim,
         out: &mut dyn io::Write,
     ) -> Result<(), Unwritable> {
-        smt::write(&opened.history, level, &self.options(Budget::unlimited()), out)
+        smt::write(opened.subject(claim), claim.level, &self.options(Budget::unlimited()), out)
     }
 
     /// Why a history was found to be what it was found to be.
     pub(crate) fn certificate(&self, opened: &Opened, checked: &Checked) -> Certificate<'static> {
         let options = self.options(Budget::unlimited());
         let mut certificate =
-            Certificate::new(&opened.name, &opened.history, checked.level, &options, &checked.verdict);
+            Certificate::new(&opened.name, &opened.history, checked.claim.level, &options, &checked.verdict);
         checker::add_proof(&mut certificate, &opened.history, &options);
         certificate
     }
@@ -519,9 +492,22 @@ impl Opened {
         }
     }
 
-    /// The same of logical sub-transactions.
-    pub(crate) fn into_logical(self) -> Self {
-        Self { history: checker::split_into_logical(&self.history), shared: LookedAt::default(), ..self }
+    /// The history that a claim is about.
+    pub(crate) fn subject(&self, claim: &Claim) -> &History {
+        match claim.vendor {
+            Some(Vendor { logical: true, .. }) => {
+                self.logical.get_or_init(|| claim.subject(&self.history).into_owned())
+            }
+            _ => &self.history,
+        }
+    }
+
+    fn cost(&self, started: Instant) -> Cost {
+        Cost {
+            read_ms: milliseconds(self.read_time),
+            check_ms: milliseconds(started.elapsed()),
+            peak_rss_bytes: limits::peak_bytes(),
+        }
     }
 
     /// A history that was not read but recorded just now.
@@ -532,6 +518,7 @@ impl Opened {
             warning: None,
             read_time: Duration::ZERO,
             coverage: OnceCell::new(),
+            logical: OnceCell::new(),
             shared: LookedAt::default(),
         }
     }
@@ -565,9 +552,12 @@ impl Checked {
 /// Files from this size on are first tried part by part.
 const LARGE_BYTES: u64 = 16 << 20;
 
-/// Whether a level asks for one order of whole transactions, whichever.
-fn is_serial(level: Level) -> bool {
-    level.rule == Rule::Serializable
+/// What is said where results accept what timestamps refuse.
+const TIMESTAMPS_DISAGREE: &str = "the database's timestamps do not explain these results, another order does; --by timestamps holds it to them";
+
+fn level_names(profile: &::databases::Profile) -> String {
+    let names: Vec<&str> = profile.levels.iter().map(|level| level.name).collect();
+    names.join(", ")
 }
 
 /// The same level with session and real-time order.

@@ -27,12 +27,13 @@ pub(crate) use several::{end, setup_of};
 #[cfg(feature = "cluster")]
 mod several {
     use super::{CheckFlags, Checking, Console, Outcome, Sink};
-    use crate::checking::{Order, milliseconds};
+    use crate::checking::milliseconds;
     use crate::console::{Progress, Stop};
     use crate::exit::Exit;
     use crate::flags::{CrewFlags, Whose};
     use crate::limits;
-    use cluster::{Answer, By, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
+    use checker::Claim;
+    use cluster::{Answer, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
     use report::{Cost, Finding, Size};
     use std::io::Write;
     use std::ops::ControlFlow;
@@ -148,16 +149,16 @@ mod several {
                 return Ok(ControlFlow::Continue(Exit::Error));
             }
         };
-        let levels = match checking.levels_of(&flags.levels.level, &name, header.as_deref()) {
-            Ok(levels) => levels,
+        let claims = match checking.claims_of(&flags.levels.level, &name, header.as_deref()) {
+            Ok(claims) => claims,
             Err(message) => {
                 sink.trouble(&name, message, console, progress);
                 return Ok(ControlFlow::Continue(Exit::Error));
             }
         };
         let mut exit = Exit::Accepted;
-        for level in levels {
-            progress.say(format_args!("{name}: {level} on {} workers", setup.workers * setup.processes()));
+        for claim in claims {
+            progress.say(format_args!("{name}: {claim} on {} workers", setup.workers * setup.processes()));
             let started = Instant::now();
             let guard = checking.limits().guard(started);
             let mut monitor = Monitor::new(setup.workers, setup.workers * setup.process());
@@ -171,12 +172,7 @@ mod several {
                     Whose::Shared => Share::All,
                     Whose::Own => Share::Own,
                 },
-                level,
-                by: match checking.order() {
-                    Order::Timestamps => By::Timestamps,
-                    Order::Results => By::Results,
-                    Order::Whatever | Order::Both => By::Whatever,
-                },
+                claim,
                 options: checking.options(guard.budget()),
                 reading: flags.reading.options(),
                 monitor: monitor.clone(),
@@ -198,7 +194,7 @@ mod several {
                         if !matches!(failure, Failure::Limit(_)) {
                             progress.pause(|| console.error(&failure));
                         }
-                        let finding = Finding::undecided(&name, level.name(), reason, Size::default(), cost);
+                        let finding = Finding::undecided(&name, claim, reason, Size::default(), cost);
                         sink.finding(finding, console, progress)?;
                     }
                     match after(&failure) {
@@ -215,7 +211,7 @@ mod several {
                     sink.trouble(&name, message, console, progress);
                     Exit::Error
                 }
-                Ok(answer) => tell(answer, &name, level, cost, sink, console, progress)?,
+                Ok(answer) => tell(answer, &name, claim, cost, sink, console, progress)?,
             });
         }
         Ok(ControlFlow::Continue(exit))
@@ -224,7 +220,7 @@ mod several {
     fn tell(
         answer: Answer,
         name: &str,
-        level: checker::Level,
+        claim: Claim,
         cost: Cost,
         sink: &mut Sink,
         console: &mut Console,
@@ -237,7 +233,7 @@ mod several {
             _ => Exit::Undecided,
         };
         let Some(Found { outcome, findings, history, note }) = found else {
-            progress.pause(|| console.note(format_args!("{name}: {level}: {verdict}, as process 0 tells")));
+            progress.pause(|| console.note(format_args!("{name}: {claim}: {verdict}, as process 0 reports")));
             return Ok(exit);
         };
         if let Some(note) = note {
@@ -246,10 +242,10 @@ mod several {
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let size = Size { transactions: count(transactions), operations: count(operations), sessions };
         let finding = match outcome {
-            None => Finding::accepted_by_timestamps(name, level.name(), size, cost),
+            None => Finding::accepted(name, claim, size, cost),
             Some(outcome) => {
                 sink.history(name, &history);
-                let finding = Finding::new(name, level.name(), &history, &outcome.verdict, cost);
+                let finding = Finding::new(name, claim, &history, &outcome.verdict, cost);
                 match findings {
                     Some(findings) => finding.by_timestamps(&history, &findings),
                     None => finding,

@@ -225,23 +225,39 @@ pub(crate) struct CheckFlags {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Order")]
 pub(crate) struct OrderFlags {
-    /// What decides the order of transactions [default: the database's timestamps where every committed transaction
-    /// has them and they decide the level, else the results]
+    /// What the order of transactions is judged by [default: results]
     #[arg(long, value_name = "WHAT")]
-    pub(crate) by: Option<By>,
+    by: Option<By>,
 
     /// Decide both ways and say where they differ
     #[arg(long, conflicts_with_all = ["by", "certificate", "mixed"])]
     pub(crate) compare: bool,
 }
 
+impl OrderFlags {
+    /// What was asked for.
+    pub(crate) fn by(&self) -> checker::By {
+        self.by.unwrap_or_default().into()
+    }
+}
+
 /// What decides the order of transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
-    /// The database's own start and commit timestamps: one pass, every violation told
-    Timestamps,
-    /// Only what clients saw: any order that explains it will do
+    /// What clients saw: any order that explains it will do. Database timestamps only make the search faster
+    #[default]
     Results,
+    /// The database's own start and commit timestamps: they must explain every result; all violations are reported
+    Timestamps,
+}
+
+impl From<By> for checker::By {
+    fn from(by: By) -> Self {
+        match by {
+            By::Results => Self::Results,
+            By::Timestamps => Self::Timestamps,
+        }
+    }
 }
 
 /// How the answer is looked for.

@@ -22,6 +22,8 @@ pub(crate) struct Recorded {
     pub(crate) history: History,
     /// What the database promised.
     pub(crate) level: Level,
+    /// The database's own name of the level that it ran at.
+    pub(crate) isolation: Option<&'static str>,
     /// The database, for people.
     pub(crate) database: String,
     /// Bugs that were planted.
@@ -104,6 +106,7 @@ pub(crate) fn simulated(config: Config) -> Result<Recorded, String> {
     Ok(Recorded {
         history,
         level,
+        isolation: None,
         database,
         planted: summary.planted,
         time: started.elapsed(),
@@ -189,7 +192,8 @@ pub(crate) fn live(
         None => history,
         Some(file) => history::formats::read_path(file, &ReadOptions::default()).map_err(said)?.history,
     };
-    Ok(Recorded { history, level, database: name, planted: Vec::new(), time, trouble, live })
+    let isolation = Some(isolation.name);
+    Ok(Recorded { history, level, isolation, database: name, planted: Vec::new(), time, trouble, live })
 }
 
 /// The level that is checked while the database runs: by timestamps, so without the orders that another

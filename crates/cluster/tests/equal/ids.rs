@@ -1,7 +1,7 @@
 //! Ids that come twice, in files that different workers read: refused if and only if one reader refuses them.
 
-use super::{SER, SI, job, processes};
-use cluster::{By, Failure, Setup, Share};
+use super::{By, SER, SI, job, processes};
+use cluster::{Failure, Setup, Share};
 use history::formats::{ReadOptions, read_path};
 use std::path::PathBuf;
 

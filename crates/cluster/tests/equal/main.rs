@@ -9,8 +9,8 @@ mod slices;
 mod together;
 mod told;
 
-use checker::{Level, Options, Rule};
-use cluster::{Answer, By, Cluster, Failure, Job, Monitor, Setup, Share};
+use checker::{Claim, Level, Options, Passes, Rule};
+use cluster::{Answer, Cluster, Failure, Job, Monitor, Setup, Share};
 use drawn::{History, histories};
 use history::Interrupt;
 use history::formats::{Format, ReadOptions, SplitBy, read_path, split, write_path};
@@ -23,10 +23,26 @@ const SI: Level = Level::new(Rule::SnapshotIsolation, false, false);
 const STRONG_SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 const SER: Level = Level::new(Rule::Serializable, false, false);
 
+/// How workers are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// By timestamps.
+    Timestamps,
+    /// By results, without a look at timestamps.
+    Results,
+    /// By results, with the timestamps as a hint.
+    Whatever,
+}
+
 fn job(setup: Setup, paths: Vec<PathBuf>, share: Share, level: Level, by: By) -> Job {
     let monitor = Monitor::new(setup.workers, setup.workers * setup.process());
-    let options = Options { threads: 1, ..Options::default() };
-    Job { setup, paths, share, level, by, options, reading: ReadOptions::default(), monitor }
+    let passes = Passes { timestamps: by != By::Results, ..Passes::default() };
+    let options = Options { threads: 1, passes, ..Options::default() };
+    let claim = Claim::new(level).by(match by {
+        By::Timestamps => checker::By::Timestamps,
+        By::Results | By::Whatever => checker::By::Results,
+    });
+    Job { setup, paths, share, claim, options, reading: ReadOptions::default(), monitor }
 }
 
 /// Addresses nobody listens on just now.

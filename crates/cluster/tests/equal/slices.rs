@@ -1,9 +1,9 @@
 //! Files whose frames are larger than what a worker reads at once: several workers share a frame, and what is wrong lies
 //! on both sides of where it is cut.
 
-use super::{SER, SI, STRONG_SI, compare, drawn, job};
+use super::{By, SER, SI, STRONG_SI, compare, drawn, job};
 use checker::{Level, Rule};
-use cluster::{By, Failure, Setup, Share};
+use cluster::{Failure, Setup, Share};
 use history::formats::{Format, ReadOptions, Writing, read_path, stretches, write_path};
 use history::{Builder, History, Lock};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! One component by all workers together: the polynomial levels by results, on random histories of registers.
 
-use super::{History, compare, job, processes, sharded};
+use super::{By, History, compare, job, processes, sharded};
 use checker::{Level, Rule};
-use cluster::{By, Setup, Share};
+use cluster::{Setup, Share};
 use history::formats::{Format, ReadOptions, SplitBy, read_path};
 use history::{Builder, Lock, NameRef, Status, ValueId};
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! All that is told of an answer, by names.
 
+use super::By;
 use checker::timestamped::{self, Finding};
-use checker::{Edge, Evidence, Level, Options, Rule, Verdict};
-use cluster::{Answer, By};
+use checker::{Edge, Evidence, Level, Options, Verdict};
+use cluster::Answer;
 use history::{History, Id, TxnId};
 
 /// What one process says.
@@ -11,8 +12,7 @@ pub(crate) fn alone(history: &History, level: Level, by: By) -> Vec<String> {
     let by_timestamps = by != By::Results && timestamped::applies(history, level);
     if by_timestamps {
         let (outcome, findings) = timestamped::judge(history, level, &options);
-        let is_open = level.rule == Rule::Serializable && !matches!(outcome.verdict, Verdict::Accepted(_));
-        if by == By::Timestamps || !is_open {
+        if by == By::Timestamps || matches!(outcome.verdict, Verdict::Accepted(_)) {
             return tell(history, &outcome.verdict, Some(&findings));
         }
     }

@@ -11,7 +11,7 @@ pub(crate) fn explained(file: &str, level: &str, text: &str) -> Finding {
     let options = Options::default();
     let judge = |part: &history::History| check(part, level, &options).verdict;
     let verdict = judge(&history);
-    let finding = Finding::new(file, level.name(), &history, &verdict, Cost::default());
+    let finding = Finding::new(file, checker::Claim::new(level), &history, &verdict, Cost::default());
     let Verdict::Violated(evidence) = verdict else { panic!("it is {}: {text}", finding.verdict) };
     let reduced =
         reduce(&history, level, &options, &evidence, judge).expect("the core is violated by itself");

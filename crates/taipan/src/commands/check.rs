@@ -2,36 +2,27 @@
 
 use crate::baseline::Baseline;
 use crate::certificates::{self, Certificates};
-use crate::checking::{Checked, Checking, Opened, Order, Unopened};
+use crate::checking::{Checked, Checking, Opened, Unopened};
 use crate::clustered;
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
-use crate::flags::{By, CheckFlags, SearchFlags};
+use crate::flags::{CheckFlags, SearchFlags};
 use crate::output::Sink;
 use checker::certify::has_certifier;
-use checker::{Fragment, Level, Survey};
+use checker::{By, Claim, Fragment, Level, Survey};
 use report::{Finding, Remark, Surveyed};
 use std::path::Path;
 
 pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     let checking = checking.searching(&flags.search).map_err(Stop::Error)?;
-    let checking = checking.ordered(order(flags).map_err(Stop::Error)?);
+    refuse(flags).map_err(Stop::Error)?;
+    let checking = match flags.order.compare {
+        true => checking.comparing(),
+        false => checking.judging(flags.order.by()),
+    };
     let checking = checking.sharing(flags.all_levels || flags.levels.level.len() > 1);
-    if let Some(profile) = flags.policy.profile {
-        for &level in &flags.levels.level {
-            let meant = checking.meant(level).map_err(Stop::Error)?;
-            let how = match checking.asks_of_logical(&[level]).map_err(Stop::Error)? {
-                true => ", plain reads apart from locking reads and writes,",
-                false => "",
-            };
-            console.note(format_args!(
-                "{}'s {level} is checked{how} as {}",
-                profile.name,
-                meant.definition()
-            ));
-        }
-    }
+    checking.say_profile(&flags.levels.level, console)?;
     for level in flags.levels.level.iter().filter(|level| level.own.is_some()) {
         console.note(level.definition());
     }
@@ -76,27 +67,32 @@ pub(crate) fn read_remarks(path: &Path) -> Result<Vec<Remark>, Stop> {
     })
 }
 
-/// What decides the order of transactions. Questions that only results answer are asked of them.
-fn order(flags: &CheckFlags) -> Result<Order, String> {
+/// Refuses flags that cannot serve what is asked.
+fn refuse(flags: &CheckFlags) -> Result<(), String> {
+    if let Some(profile) = flags.policy.profile.filter(|_| flags.all_levels) {
+        return Err(format!(
+            "--all-levels asks for the levels of `taipan levels`, --profile for those of {}: leave one out",
+            profile.name
+        ));
+    }
+    if flags.order.by() == By::Results && !flags.order.compare {
+        return Ok(());
+    }
     let of_results = [
         (flags.certificate.is_some(), "--certificate writes down why results have an explanation or none"),
         (flags.all_levels, "--all-levels compares levels that timestamps do not decide"),
         (flags.anomalies, "--anomalies looks for other explanations of the results"),
         (
             flags.levels.level.iter().any(|level| level.own.is_some()),
-            "levels of one's own are decided by the results",
+            "custom levels are decided by the results",
         ),
         (flags.policy.profile.is_some(), "--profile is about what results show"),
         (flags.policy.mixed, "--mixed holds transactions to levels that timestamps do not decide"),
         (flags.search != SearchFlags::default(), "--strategy and --without are about the search in results"),
     ];
-    let needs_results = of_results.into_iter().find(|(asked, _)| *asked).map(|(_, why)| why);
-    match (flags.order.by, flags.order.compare, needs_results) {
-        (Some(By::Results), _, _) | (None, false, Some(_)) => Ok(Order::Results),
-        (Some(By::Timestamps), _, None) => Ok(Order::Timestamps),
-        (None, true, None) => Ok(Order::Both),
-        (None, false, None) => Ok(Order::Whatever),
-        (_, _, Some(why)) => Err(format!("{why}: it cannot be done by timestamps")),
+    match of_results.into_iter().find(|(asked, _)| *asked) {
+        Some((_, why)) => Err(format!("{why}: it cannot be done by timestamps")),
+        None => Ok(()),
     }
 }
 
@@ -111,8 +107,7 @@ fn check_file(
 ) -> Outcome {
     let name = file.display().to_string();
     progress.say(format_args!("reading {name}"));
-    let is_logical = checking.asks_of_logical(&flags.levels.level).map_err(Stop::Error)?;
-    let in_parts = !is_logical && !flags.all_levels;
+    let in_parts = !flags.all_levels && flags.certificate.is_none() && flags.policy.profile.is_none();
     if let Some(findings) =
         in_parts.then(|| checking.accept_in_parts(file, &flags.reading, &flags.levels.level)).flatten()
     {
@@ -122,7 +117,6 @@ fn check_file(
         return Ok(Exit::Accepted);
     }
     let opened = match checking.open(file, &flags.reading) {
-        Ok(opened) if is_logical => opened.into_logical(),
         Ok(opened) => opened,
         Err(Unopened::Trouble(message)) => {
             sink.trouble(&name, message, console, progress);
@@ -144,20 +138,20 @@ fn check_file(
     if let Some(warning) = &opened.warning {
         progress.pause(|| console.note(warning));
     }
-    sink.history(&name, &opened.history);
-    let check = |level: Level| {
-        progress.say(format_args!("{name}: {level}"));
-        let checked = checking.check(&opened, level)?;
+    let check = |claim: Claim| {
+        progress.say(format_args!("{name}: {claim}"));
+        let checked = checking.check(&opened, claim)?;
         if !flags.anomalies {
             return Ok(checked);
         }
-        progress.say(format_args!("{name}: {level}: every kind of anomaly"));
+        progress.say(format_args!("{name}: {claim}: every kind of anomaly"));
         checking.with_anomalies(&opened, checked)
     };
     let mut all: Option<All> = None;
     // Lazy, so that each answer is printed before the next is looked for.
     let results: Box<dyn Iterator<Item = Result<Checked, String>>> = if flags.all_levels {
-        match frontier(&opened, check, |level, fragment| Ok(checking.probe(&opened, level, fragment))) {
+        sink.history(&name, &opened.history);
+        match frontier(checking, &opened, check) {
             Ok((checked, rest)) => {
                 all = Some(rest);
                 Box::new(checked.into_iter().map(Ok))
@@ -165,17 +159,19 @@ fn check_file(
             Err(message) => Box::new([Err(message)].into_iter()),
         }
     } else {
-        let levels = checking.levels(&flags.levels.level, &opened).and_then(|levels| {
+        let claims = checking.claims(&flags.levels.level, &opened).and_then(|claims| {
             // The level in a header is known only now.
-            let is_served = certificates.is_none() || levels.iter().all(|&level| has_certifier(level));
-            if is_served {
-                Ok(levels)
-            } else {
-                Err(format!("{name}: {}", certificates::no_certifier(levels[0])))
+            match claims.iter().find(|claim| certificates.is_some() && !has_certifier(claim.level)) {
+                Some(claim) => Err(format!("{name}: {}", certificates::no_certifier(claim.level))),
+                None => Ok(claims),
             }
         });
-        match levels {
-            Ok(levels) => Box::new(levels.into_iter().map(check)),
+        match claims {
+            Ok(claims) => {
+                let subject = claims.first().map_or(&opened.history, |claim| opened.subject(claim));
+                sink.history(&name, subject);
+                Box::new(claims.into_iter().map(check))
+            }
             Err(message) => Box::new([Err(message)].into_iter()),
         }
     };
@@ -222,17 +218,21 @@ pub(crate) struct All {
 /// What is told of all levels: the strongest that hold, the weakest that are violated, and what is not known; and what
 /// follows from that.
 pub(crate) fn frontier(
+    checking: &Checking<'_>,
     opened: &Opened,
-    check: impl Fn(Level) -> Result<Checked, String>,
-    probe: impl Fn(Level, &Fragment<'_>) -> Result<Option<Checked>, String>,
+    check: impl Fn(Claim) -> Result<Checked, String>,
 ) -> Result<(Vec<Checked>, All), String> {
+    let probe =
+        |level: Level, fragment: &Fragment<'_>| Ok(checking.probe(opened, checking.claim(level)?, fragment));
+    let check = |level: Level| check(checking.claim(level)?);
     let Survey { strongest, weakest, undecided, marks, follows } =
         checker::survey(&opened.history, check, probe, |checked| &checked.verdict)?;
     let checked = strongest.into_iter().chain(weakest).chain(undecided).map(|(_, checked)| checked).collect();
     let mark = |level: Level| marks.iter().find(|(other, _)| *other == level).map(|&(_, mark)| mark);
     let follows = follows.iter().filter_map(|&(level, by)| {
         let mark = mark(level)?;
-        Some(Finding::follows(&opened.name, level.name(), mark, Some(by.name()), &opened.history))
+        let claim = checking.claim(level).ok()?;
+        Some(Finding::follows(&opened.name, claim, mark, Some(by.name()), &opened.history))
     });
     let all = All {
         follows: follows.collect(),

@@ -116,7 +116,8 @@ fn present(
     let checked = {
         let progress = console.progress(1);
         progress.say("checking");
-        checking.check(&opened, level).map_err(Stop::Error)?
+        let claim = checking.claim(level).map_err(Stop::Error)?;
+        checking.check(&opened, claim).map_err(Stop::Error)?
     };
     let palette = console.palette();
     for line in report::text(&checked.finding, palette).lines() {

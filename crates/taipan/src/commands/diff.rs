@@ -11,6 +11,13 @@ use std::path::Path;
 
 pub(crate) fn run(flags: &DiffFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
+    if let Some(profile) = flags.policy.profile.filter(|_| flags.level.is_empty()) {
+        return Err(Stop::Error(format!(
+            "--profile {} needs --level: its own name of a level",
+            profile.name
+        )));
+    }
+    checking.say_profile(&flags.level, console)?;
     let found = {
         let progress = console.progress(2);
         let mut side = |file: &Path| {
@@ -46,20 +53,19 @@ fn side(
     if let Some(warning) = &opened.warning {
         progress.pause(|| console.note(warning));
     }
-    let check = |level| {
-        progress.say(format_args!("{name}: {level}"));
-        checking.check(&opened, level)
+    let check = |claim| {
+        progress.say(format_args!("{name}: {claim}"));
+        checking.check(&opened, claim)
     };
     let mut lines = String::new();
     let mut tell = |finding: &report::Finding| lines += &(json_line(finding) + "\n");
     if flags.level.is_empty() {
-        let probe = |level, fragment: &checker::Fragment<'_>| Ok(checking.probe(&opened, level, fragment));
-        let (checked, All { follows, .. }) = frontier(&opened, check, probe).map_err(Stop::Error)?;
+        let (checked, All { follows, .. }) = frontier(checking, &opened, check).map_err(Stop::Error)?;
         checked.iter().for_each(|checked| tell(&checked.finding));
         follows.iter().for_each(&mut tell);
     } else {
-        for level in checking.levels(&flags.level, &opened).map_err(Stop::Error)? {
-            tell(&check(level).map_err(Stop::Error)?.finding);
+        for claim in checking.claims(&flags.level, &opened).map_err(Stop::Error)? {
+            tell(&check(claim).map_err(Stop::Error)?.finding);
         }
     }
     Run::parse(&name, &lines).map_err(|(line, error)| Stop::Error(format!("{name}: {line}: {error}")))

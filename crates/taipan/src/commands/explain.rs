@@ -1,9 +1,9 @@
 //! `taipan explain`: one history, the argument in full.
 
-use crate::checking::{Checking, Order, Unopened};
+use crate::checking::{Checking, Unopened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
-use crate::flags::{By, ExplainFlags, ExplainOutput};
+use crate::flags::{ExplainFlags, ExplainOutput};
 use checker::Reduced;
 use history::formats::{Format, write_path, write_string};
 use report::{Finding, Overview, Size, Told};
@@ -40,11 +40,8 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
     };
     let mut parts = Vec::new();
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
-    let checking = checking.ordered(match flags.by {
-        Some(By::Timestamps) => Order::Timestamps,
-        Some(By::Results) => Order::Results,
-        None => Order::Whatever,
-    });
+    let checking = checking.judging(flags.by.unwrap_or_default().into());
+    checking.say_profile(&flags.levels.level, console)?;
     let mut exit = Exit::Accepted;
     let mut told = Told::default();
     {
@@ -60,19 +57,21 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
                 if let Some(warning) = &opened.warning {
                     progress.pause(|| console.note(warning));
                 }
+                let claims = checking.claims(&flags.levels.level, &opened).map_err(Stop::Error)?;
                 if flags.output == ExplainOutput::Html {
-                    told.overviews.push(Overview::of(&opened.name, &opened.history, &remarks));
+                    let subject = claims.first().map_or(&opened.history, |claim| opened.subject(claim));
+                    told.overviews.push(Overview::of(&opened.name, subject, &remarks));
                 }
-                for level in checking.levels(&flags.levels.level, &opened).map_err(Stop::Error)? {
-                    progress.say(format_args!("{}: {level}", opened.name));
-                    let checked = checking.check(&opened, level).map_err(Stop::Error)?;
+                for claim in claims {
+                    progress.say(format_args!("{}: {claim}", opened.name));
+                    let checked = checking.check(&opened, claim).map_err(Stop::Error)?;
                     exit = exit.and(checked.exit());
-                    progress.say(format_args!("{}: {level}: smaller and smaller", opened.name));
+                    progress.say(format_args!("{}: {claim}: reducing", opened.name));
                     let closer = checking.look_closer(&opened, &checked).map_err(Stop::Error)?;
                     let (reduced, shown) = closer.unzip();
                     told.findings.push(match (&reduced, shown) {
                         (Some(reduced), Some(part)) => {
-                            checked.finding.retold(&opened.history, reduced).with_part(part)
+                            checked.finding.retold(opened.subject(&claim), reduced).with_part(part)
                         }
                         _ => checked.finding,
                     });
@@ -104,7 +103,7 @@ fn print(finding: &Finding, output: ExplainOutput, console: &mut Console) -> Res
     if draws && finding.anomaly.is_none() {
         console.note(format_args!(
             "{}: {}: {}: there is nothing to draw",
-            finding.file, finding.level, finding.verdict
+            finding.file, finding.claim, finding.verdict
         ));
         return Ok(());
     }
@@ -134,13 +133,13 @@ impl Part {
         finding: &Finding,
         console: &mut Console,
     ) -> Result<(), Stop> {
-        let Finding { file, level, verdict, .. } = finding;
+        let Finding { file, claim, verdict, .. } = finding;
         let Some(reduced) = &self.reduced else {
             let why = match finding.anomaly {
                 Some(_) => "no smaller part was found violated by itself in time",
                 None => "nothing is violated",
             };
-            console.note(format_args!("{file}: {level}: {verdict}: {why}"));
+            console.note(format_args!("{file}: {claim}: {verdict}: {why}"));
             return Ok(());
         };
         let Size { transactions, operations, .. } = Size::of(&reduced.history);

@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::flags::RunFlags;
 use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
+use checker::Level;
 
 pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
@@ -36,16 +37,22 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     if flags.no_check {
         return Ok(exit);
     }
-    let asked = if flags.levels.level.is_empty() { vec![recorded.level] } else { flags.levels.level.clone() };
-    let levels = checking.levels(&asked, &opened).map_err(Stop::Error)?;
+    let asked = match (flags.levels.level.as_slice(), flags.policy.profile) {
+        ([], None) => vec![recorded.level],
+        // The database's own name of the level that it ran at.
+        ([], Some(_)) => recorded.isolation.iter().flat_map(|name| Level::parse(name)).collect(),
+        (levels, _) => levels.to_vec(),
+    };
+    let claims = checking.claims(&asked, &opened).map_err(Stop::Error)?;
+    checking.say_profile(&asked, console)?;
     let mut sink = Sink::new(flags.output, flags.report.clone());
     // A run that stopped early did not do what was asked, whatever its history says.
     exit = exit.and(if recorded.trouble.is_some() { Exit::Error } else { Exit::Accepted });
     {
         let progress = console.progress(1);
-        for level in levels {
-            progress.say(format_args!("{}: {level}", opened.name));
-            let checked = checking.check(&opened, level).map_err(Stop::Error)?;
+        for claim in claims {
+            progress.say(format_args!("{}: {claim}", opened.name));
+            let checked = checking.check(&opened, claim).map_err(Stop::Error)?;
             exit = exit.and(checked.exit());
             sink.finding(checked.finding, console, &progress)?;
         }

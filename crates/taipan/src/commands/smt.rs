@@ -14,13 +14,13 @@ pub(crate) fn run(flags: &SmtFlags, console: &mut Console) -> Outcome {
     if let Some(warning) = &opened.warning {
         console.note(warning);
     }
-    let levels = checking.levels(&flags.levels.level, &opened).map_err(Stop::Error)?;
+    let claims = checking.claims(&flags.levels.level, &opened).map_err(Stop::Error)?;
     let out = console.out();
-    for (index, &level) in levels.iter().enumerate() {
+    for (index, claim) in claims.iter().enumerate() {
         if index > 0 {
             writeln!(out, "(reset)")?;
         }
-        checking.write_smt(&opened, level, out).map_err(|error| match error {
+        checking.write_smt(&opened, claim, out).map_err(|error| match error {
             Unwritable::Io(error) => Stop::Output(error),
             Unwritable::Beyond(why) => Stop::Error(format!("{}: {why}", opened.name)),
         })?;
