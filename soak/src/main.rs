@@ -7,6 +7,7 @@
 
 mod campaign;
 mod certificates;
+mod flags;
 mod formats;
 mod levels;
 mod online;
@@ -23,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Everything that is compared.
-const CAMPAIGNS: [Campaign; 6] = [
+const CAMPAIGNS: [Campaign; 7] = [
     Campaign {
         name: "levels",
         about: "tiny histories: every level against the exhaustive oracle",
@@ -50,6 +51,11 @@ const CAMPAIGNS: [Campaign; 6] = [
         case: online::case,
     },
     Campaign {
+        name: "flags",
+        about: "one claim, one answer: the program with random flags and commands against the search",
+        case: flags::case,
+    },
+    Campaign {
         name: "scripts",
         about: "random SQL: what is written to a case file is read back",
         case: scripts::case,
@@ -65,7 +71,7 @@ const CAMPAIGNS: [Campaign; 6] = [
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment)]
 struct Flags {
-    /// Campaigns to run: levels, strategies, certificates, formats, online, scripts. All if none is named.
+    /// Campaigns to run: levels, strategies, certificates, formats, online, flags, scripts. All if none is named.
     names: Vec<String>,
     /// How long: 90s, 10m, 2h.
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = time)]
