@@ -258,6 +258,8 @@ fn program() -> Result<&'static Path, Wrong> {
         std::env::var_os("TAIPAN").map(PathBuf::from).or_else(beside).filter(|path| path.is_file())
     });
     found.as_deref().ok_or_else(|| {
-        Wrong::new("no taipan beside taipan-soak: build it with `cargo build -p taipan`, or name it in TAIPAN")
+        Wrong::new(
+            "no taipan beside taipan-soak: build it with `cargo build -p taipan`, or name it in TAIPAN",
+        )
     })
 }
