@@ -110,7 +110,10 @@ impl Run {
                 run.add(&["--strategy", random.pick(&Strategy::ALL).name()]);
                 run.may_give_up = true;
             }
-            9 => run.add(&["--without", random.pick(&Passes::NAMES)]),
+            9 => {
+                let pass: &str = random.pick::<&str>(&Passes::NAMES);
+                run.add(&["--without", pass]);
+            }
             10 => {
                 run.levels = all;
                 run.add(&["--all-levels"]);
