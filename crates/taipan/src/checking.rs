@@ -6,7 +6,7 @@ use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags, SearchFlag
 use crate::input;
 use crate::limits::{self, Guard, Limits};
 use crate::own_levels;
-use checker::certify::Certificate;
+use checker::certify::{Certificate, has_certifier};
 use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
 use checker::{
@@ -35,6 +35,8 @@ pub(crate) struct Checking<'f> {
     compares: bool,
     /// Whether a history is asked at several levels.
     is_shared: bool,
+    /// Whether accepted histories need a witness.
+    needs_witness: bool,
 }
 
 /// How long a history is made smaller at most, unless a limit says otherwise.
@@ -109,6 +111,7 @@ impl<'f> Checking<'f> {
             by: By::Results,
             compares: false,
             is_shared: false,
+            needs_witness: false,
         })
     }
 
@@ -140,6 +143,11 @@ impl<'f> Checking<'f> {
     /// The same, asking a history at several levels.
     pub(crate) fn sharing(self, is_shared: bool) -> Self {
         Self { is_shared, ..self }
+    }
+
+    /// The same, with a witness of every accepted history.
+    pub(crate) fn witnessing(self, needs_witness: bool) -> Self {
+        Self { needs_witness, ..self }
     }
 
     /// Accepts a large file part by part, if that is possible: it is sorted by commit, and the order of its timestamps
@@ -348,7 +356,17 @@ impl<'f> Checking<'f> {
         let subject = opened.subject(&claim);
         let is_whole = std::ptr::eq(subject, &opened.history);
         let shared = (self.is_shared && is_whole).then_some(&opened.shared);
-        let answer = guarded(&opened.name, || claim.check_sharing(subject, &options, shared))?;
+        let mut answer = guarded(&opened.name, || claim.check_sharing(subject, &options, shared))?;
+        // Where timestamps do not say when a transaction of unknown outcome took effect, the search does.
+        let lacks_witness = |answer: &Answer| match &answer.outcome.verdict {
+            Verdict::Accepted(witness) => witness.order.is_empty() && has_certifier(claim.level),
+            _ => false,
+        };
+        if self.needs_witness && lacks_witness(&answer) {
+            let passes = Passes { timestamps: false, ..passes };
+            let options = Options { passes, ..options };
+            answer = guarded(&opened.name, || claim.check_sharing(subject, &options, shared))?;
+        }
         let verdict = answer.outcome.verdict.clone();
         let cost = opened.cost(started);
         let mut finding = Finding::new(&opened.name, claim, subject, &verdict, cost);
@@ -540,7 +558,7 @@ impl Opened {
 impl Checked {
     /// The level that was checked.
     pub(crate) fn level(&self) -> Level {
-        self.level
+        self.claim.level
     }
 
     /// Its part of the exit status.

@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::flags::{CertifyFlags, LimitFlags, ListOutput, PolicyFlags};
 use crate::input::left_out;
 use checker::Budget;
+use checker::Claim;
 use checker::certify::{Certificate, Fingerprint, Question, Ruling, certify};
 use history::History;
 use serde::Serialize;
@@ -33,8 +34,10 @@ fn asked(flags: &CertifyFlags, name: &str, header: Option<&str>) -> Result<Vec<Q
     let CertifyFlags { clock_skew, ryow, .. } = *flags;
     let policy = PolicyFlags { assume: flags.assume.clone(), clock_skew, ryow, ..PolicyFlags::default() };
     let checking = Checking::new(&policy, &LimitFlags::default())?;
-    let levels = checking.levels_of(&flags.levels.level, name, header)?;
-    Ok(levels.into_iter().map(|level| Question { level, ryow: ryow.into(), clock_skew }).collect())
+    let claims = checking.claims_of(&flags.levels.level, name, header)?;
+    let question =
+        |claim: Claim| Question { level: claim.level, ryow: claim.ryow, clock_skew: claim.clock_skew };
+    Ok(claims.into_iter().map(question).collect())
 }
 
 struct Certifying<'a> {

@@ -22,6 +22,7 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
         false => checking.judging(flags.order.by()),
     };
     let checking = checking.sharing(flags.all_levels || flags.levels.level.len() > 1);
+    let checking = checking.witnessing(flags.certificate.is_some());
     checking.say_profile(&flags.levels.level, console)?;
     for level in flags.levels.level.iter().filter(|level| level.own.is_some()) {
         console.note(level.definition());
