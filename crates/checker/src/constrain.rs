@@ -87,13 +87,21 @@ pub(crate) struct Known {
     pub(crate) real_time: RealTime,
     /// What was derived from the rest: the first commits before the second begins.
     pub(crate) derived: Vec<(Txn, Txn)>,
+    /// Orders of nodes that are known from outside the history's results, such as those of timestamps.
+    pub(crate) fixed: Vec<(Node, Node)>,
 }
 
 impl Known {
     pub(crate) fn new(history: &History, problem: &Problem, level: Level, skew: i64) -> Self {
         let real_time =
             if level.realtime { RealTime::of(history, problem, skew) } else { RealTime::default() };
-        Self { nodes: Nodes::of(level), session: level.session, real_time, derived: Vec::new() }
+        Self {
+            nodes: Nodes::of(level),
+            session: level.session,
+            real_time,
+            derived: Vec::new(),
+            fixed: Vec::new(),
+        }
     }
 
     /// The time node of a rank in `ended`.
@@ -145,7 +153,7 @@ impl Known {
             let next = (rank + 1 < self.real_time.ended.len()).then_some((node, node + 1));
             std::iter::once((nodes.commit(txn), node)).chain(next)
         });
-        txns.flat_map(of_txn).chain(orders).chain(times)
+        txns.flat_map(of_txn).chain(orders).chain(times).chain(self.fixed.iter().copied())
     }
 
     /// Transactions whose order lists show, or that was derived.

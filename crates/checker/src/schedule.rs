@@ -48,6 +48,27 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
+    /// Those of a problem.
+    pub(crate) fn new(problem: &Problem) -> Self {
+        let known_reads = || {
+            let is_in = |read: &&Read| problem.standing[read.txn as usize] == Standing::In;
+            problem.reads.iter().filter(|read| read.is_known() && read.source < INITIAL).filter(is_in)
+        };
+        let mut start = vec![0; problem.versions.len() + 1];
+        known_reads().for_each(|read| start[read.source as usize + 1] += 1);
+        for index in 1..start.len() {
+            start[index] += start[index - 1];
+        }
+        let mut next = start.clone();
+        let mut txns = vec![NONE; *next.last().expect("one entry more than versions") as usize];
+        for read in known_reads() {
+            let place: &mut u32 = &mut next[read.source as usize];
+            txns[*place as usize] = read.txn;
+            *place += 1;
+        }
+        Self { start, txns }
+    }
+
     pub(crate) fn of(&self, version: u32) -> &[Txn] {
         &self.txns[self.start[version as usize] as usize..self.start[version as usize + 1] as usize]
     }
@@ -223,7 +244,7 @@ impl<'a> Scheduler<'a> {
             hint: hints(history, problem),
             hard: vec![0; n],
             soft: vec![false; n],
-            readers: Readers { start: vec![0; problem.versions.len() + 1], txns: Vec::new() },
+            readers: Readers::new(problem),
             chain_start: Vec::new(),
             chain: Vec::new(),
             next_in_session: vec![NONE; n],
@@ -261,7 +282,7 @@ impl<'a> Scheduler<'a> {
         self.problem.standing[txn as usize] == Standing::In
     }
 
-    /// Who reads each version, and how many of them are still to come.
+    /// How many readers of each version are still to come.
     fn index_readers(&mut self) {
         let known_reads = || {
             self.problem
@@ -274,20 +295,8 @@ impl<'a> Scheduler<'a> {
                 self.open_initial[read.key as usize] += 1;
             } else {
                 self.open_readers[read.source as usize] += 1;
-                self.readers.start[read.source as usize + 1] += 1;
                 self.hard[read.txn as usize] += 1;
             }
-        }
-        let start = &mut self.readers.start;
-        for index in 1..start.len() {
-            start[index] += start[index - 1];
-        }
-        let mut next = start.clone();
-        self.readers.txns = vec![NONE; *next.last().expect("one entry more than versions") as usize];
-        for read in known_reads().filter(|read| read.source < INITIAL) {
-            let place = &mut next[read.source as usize];
-            self.readers.txns[*place as usize] = read.txn;
-            *place += 1;
         }
     }
 

@@ -28,9 +28,10 @@
 //!   writes are decided key by key: the snapshot says what each key had to contribute.
 //! * A predicate write whose keys the database reported writes those keys, right or wrong; otherwise
 //!   those that the snapshot says.
-//! * An aborted transaction takes no part. One of unknown outcome takes effect right before the first
-//!   transaction that saw what it wrote and cannot have seen it otherwise; never before its own commit
-//!   timestamp if it has one; not at all if nobody saw it. Its own reads are not judged.
+//! * An aborted transaction takes no part. One of unknown outcome took effect at any moment between its timestamps, as
+//!   far as it has any, or not at all: only what no such moments explain is a finding (`unknown`).
+//! * A transaction that commits before it starts is told for that, and may otherwise have taken effect at any moment:
+//!   whoever saw it, or did not, is not blamed.
 //!
 //! **Cost.** `O(n log n + m)` for `n` transactions and `m` operations, `O(n + m)` if the file is sorted by
 //! commit; a scan or query costs the keys of its range.
@@ -52,7 +53,7 @@ mod view;
 pub use evidence::{evidence, judge, outcome, witness};
 pub use streamed::{Stopped, Streamed};
 
-use crate::{Level, Options, Rule, Undecided};
+use crate::{Level, Options, Rule, Undecided, Witness};
 use history::{History, KeyId, OpId, Status, Timestamp, TxnId, ValueId};
 use std::fmt;
 
@@ -142,6 +143,8 @@ pub struct Report {
     pub took_effect: Vec<TxnId>,
     /// How many committed transactions were replayed.
     pub replayed: usize,
+    /// The order that explains the rest, where it is not that of the commits alone.
+    pub witness: Option<Witness>,
 }
 
 /// Why timestamps cannot decide.
@@ -203,13 +206,9 @@ pub fn decides(level: Level) -> bool {
 
 /// Replays a history by its timestamps and reports every violation.
 pub fn check(history: &History, level: Level, options: &Options) -> Result<Report, Refusal> {
-    let mut report = Report::default();
     let mut findings = Vec::new();
     let facts = check_each(history, level, options, |finding| findings.push(finding))?;
-    report.findings = findings;
-    report.took_effect = facts.took_effect;
-    report.replayed = facts.replayed;
-    Ok(report)
+    Ok(Report { findings, ..facts })
 }
 
 /// As [`check`], giving each violation to `found` instead of keeping it.
@@ -226,21 +225,48 @@ pub fn check_each(
         return Err(refusal);
     }
     let serial = level.rule == Rule::Serializable;
-    // 1. What the timestamps alone break.
-    sessions::check(history, level, options, &mut found);
-    // 2. Ranks instead of timestamps.
+    // 1. Ranks instead of timestamps.
     let order = order::Order::new(history, serial);
+    // 2. What the timestamps alone break.
+    sessions::timestamp_order(history, &order.backwards, &mut found);
+    sessions::check(history, level, options, &mut found);
     // 3. Replay.
-    let mut report = Report { replayed: order.by_rank.len(), ..Report::default() };
-    let dormant = unknown::Dormant::new(history);
-    let keep_old = !serial || dormant.is_some();
-    let mut replay = replay::Replay::new(history, options, serial, keep_old, &mut found);
-    match dormant {
-        None => replay.by_commit(&order),
-        Some(dormant) => replay.by_event(&order, dormant).map(|placed| report.took_effect = placed),
+    let replayed = order.by_rank.len() + order.backwards.len();
+    let mut report = Report { replayed, ..Report::default() };
+    let Some(floating) = unknown::Floating::new(history, &order.backwards) else {
+        replay(history, options, serial, &order, &mut found)?;
+        return Ok(report);
+    };
+    // 4. Who has no place in the order is given one.
+    let mut findings = Vec::new();
+    replay(history, options, serial, &order, |finding| findings.push(finding))?;
+    let placed = match findings.is_empty() {
+        true => None,
+        false => unknown::explain(history, level, options, &order, &floating, &findings),
+    };
+    match placed {
+        None => {
+            report.witness = Some(order.witness(serial));
+            findings.into_iter().for_each(&mut found);
+        }
+        Some(unknown::Outcome { gave_up: Some(why), .. }) => return Err(Refusal::GaveUp(why)),
+        Some(unknown::Outcome { order, took_effect, .. }) => {
+            report.took_effect = took_effect;
+            report.witness = Some(order.witness(serial));
+            replay(history, options, serial, &order, &mut found)?;
+        }
     }
-    .map_err(Refusal::GaveUp)?;
     Ok(report)
+}
+
+fn replay(
+    history: &History,
+    options: &Options,
+    serial: bool,
+    order: &order::Order,
+    found: impl FnMut(Finding),
+) -> Result<(), Refusal> {
+    replay::Replay::new(history, options, serial, !serial, found).by_commit(order).map_err(Refusal::GaveUp)
 }
 
 fn timestamps_missing(history: &History) -> Option<Refusal> {

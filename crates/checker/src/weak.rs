@@ -401,7 +401,13 @@ fn impossible(problem: &Problem, core: Vec<Txn>) -> Decision {
 /// One node a transaction, and the orders that the level counts.
 fn known(history: &History, problem: &Problem, level: Level, skew: i64) -> Known {
     let real_time = if level.realtime { RealTime::of(history, problem, skew) } else { RealTime::default() };
-    Known { nodes: Nodes { points: 1 }, session: level.session, real_time, derived: Vec::new() }
+    Known {
+        nodes: Nodes { points: 1 },
+        session: level.session,
+        real_time,
+        derived: Vec::new(),
+        fixed: Vec::new(),
+    }
 }
 
 /// Whether every read has one source and every outcome is known.

@@ -23,8 +23,8 @@ use std::fmt;
 pub enum BuildError {
     /// `client.begin` is after `client.end`.
     ClientBackwards(Span),
-    /// `db.start` is after `db.commit`.
-    DbBackwards(Timestamp, Timestamp),
+    /// `db` is the pair of times that stands for no timestamps at all.
+    DbOutOfRange,
     /// Two transactions have the same id.
     DuplicateId(String),
     /// More than 2³² − 2 of something.
@@ -43,12 +43,10 @@ impl fmt::Display for BuildError {
                     span.begin, span.end
                 )
             }
-            Self::DbBackwards(start, commit) => {
-                write!(
-                    f,
-                    "db.start {start} is after db.commit {commit}: a transaction cannot commit before it started"
-                )
-            }
+            Self::DbOutOfRange => f.write_str(
+                "db.start is the largest and db.commit the smallest time there is: \
+                 a transaction without timestamps has no `db`",
+            ),
             Self::DuplicateId(id) => {
                 write!(f, "transaction id {id} is used twice: ids must be unique in a history")
             }
@@ -406,10 +404,11 @@ impl Builder {
         Ok(())
     }
 
-    /// Sets the database's timestamps of the open transaction.
+    /// Sets the database's timestamps of the open transaction. A start after the commit is kept as it is: the database
+    /// reported it, and it is for a check to judge.
     pub fn set_db(&mut self, start: Timestamp, commit: Timestamp) -> Result<(), BuildError> {
-        if start > commit {
-            return Err(BuildError::DbBackwards(start, commit));
+        if (Span { begin: start.physical, end: commit.physical }) == NO_SPAN {
+            return Err(BuildError::DbOutOfRange);
         }
         self.open().db = Some((start, commit));
         Ok(())
@@ -809,10 +808,11 @@ impl History {
                 logical.push([0, 0]);
                 continue;
             };
-            if start > commit {
-                return Err(BuildError::DbBackwards(start, commit));
+            let span = Span { begin: start.physical, end: commit.physical };
+            if span == NO_SPAN {
+                return Err(BuildError::DbOutOfRange);
             }
-            spans.push(Span { begin: start.physical, end: commit.physical });
+            spans.push(span);
             logical.push([start.logical, commit.logical]);
         }
         let is_hybrid = logical.iter().any(|parts| *parts != [0, 0]);

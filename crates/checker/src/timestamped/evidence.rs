@@ -16,8 +16,8 @@
 
 use super::{Axiom, Content, Finding, Refusal, Report, check_each, order};
 use crate::{
-    Anomaly, Edge, EdgeKind, Event, Evidence, Level, Options, Outcome, Reason, Rule, Stats, Undecided,
-    Verdict, Witness,
+    Anomaly, Edge, EdgeKind, Evidence, Level, Options, Outcome, Reason, Rule, Stats, Undecided, Verdict,
+    Witness,
 };
 use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId, ValueRef};
 
@@ -68,26 +68,11 @@ pub(super) fn judge_only(
 
 /// The order that the timestamps say: the witness of a history without findings.
 pub fn witness(history: &History, level: Level, report: &Report) -> Witness {
-    if !report.took_effect.is_empty() {
-        // Where exactly a transaction of unknown outcome fell is not kept; the replay placed it.
-        return Witness::default();
+    if let Some(witness) = &report.witness {
+        return witness.clone();
     }
     let serial = level.rule == Rule::Serializable;
-    let ranks = order::Order::new(history, serial);
-    if serial {
-        return Witness { order: ranks.by_rank.into_iter().map(Event::Whole).collect() };
-    }
-    let mut by_start: Vec<u32> = (0..ranks.by_rank.len() as u32).collect();
-    by_start.sort_by_key(|&rank| ranks.snapshot[rank as usize]);
-    let mut starts = by_start.into_iter().peekable();
-    let mut order = Vec::with_capacity(2 * ranks.by_rank.len());
-    for (rank, &txn) in ranks.by_rank.iter().enumerate() {
-        while let Some(started) = starts.next_if(|&started| ranks.snapshot[started as usize] == rank as u32) {
-            order.push(Event::Begin(ranks.by_rank[started as usize]));
-        }
-        order.push(Event::Commit(txn));
-    }
-    Witness { order }
+    order::Order::new(history, serial).witness(serial)
 }
 
 /// The argument behind one finding.

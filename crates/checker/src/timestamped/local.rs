@@ -141,18 +141,4 @@ impl Locals {
     pub(super) fn entries(&self) -> &[Local] {
         &self.entries[..self.used]
     }
-
-    /// Takes the entries out, for a transaction that commits later than it starts to be replayed.
-    pub(super) fn take_writes(&mut self) -> Vec<Local> {
-        self.entries[..self.used]
-            .iter()
-            .filter(|entry| entry.own != Own::Nothing)
-            .map(|entry| Local {
-                key: entry.key,
-                outside: None,
-                own: entry.own,
-                appended: entry.appended.clone(),
-            })
-            .collect()
-    }
 }

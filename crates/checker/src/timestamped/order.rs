@@ -13,6 +13,7 @@
 //! snapshot is found by galloping back from the transaction's own rank, `O(log w)` for `w` commits during
 //! the transaction. Memory: 8 bytes a transaction, 16 while it is made.
 
+use crate::{Event, Witness};
 use history::{History, Id, NameRef, Operation, Status, Timestamp, TxnId};
 use std::cmp::Ordering;
 
@@ -27,6 +28,8 @@ pub(super) struct Order {
     pub(super) snapshot: Vec<u32>,
     /// For each block of ranks the smallest snapshot in this block or a later one.
     floor: Vec<u32>,
+    /// Transactions that commit before they start: no place in the order is theirs.
+    pub(super) backwards: Vec<TxnId>,
 }
 
 /// What decides the rank; see the module's words on equal timestamps.
@@ -42,8 +45,13 @@ impl Order {
     /// Every committed transaction must have timestamps.
     pub(super) fn new(history: &History, serial: bool) -> Self {
         let mut entries: Vec<Entry> = Vec::with_capacity(history.len());
+        let mut backwards = Vec::new();
         for txn in history.transactions() {
-            if let (Status::Committed, Some((_, commit))) = (txn.status(), txn.db()) {
+            if let (Status::Committed, Some((start, commit))) = (txn.status(), txn.db()) {
+                if start > commit {
+                    backwards.push(txn.id());
+                    continue;
+                }
                 entries.push(Entry { commit, txn: txn.id() });
             }
         }
@@ -58,8 +66,33 @@ impl Order {
         } else {
             (0..entries.len()).map(|rank| snapshot_of(history, &entries, rank)).collect()
         };
+        Self { backwards, ..Self::of(by_rank, snapshot) }
+    }
+
+    /// An order of transactions, each with how many ranks it sees.
+    pub(super) fn of(by_rank: Vec<TxnId>, snapshot: Vec<u32>) -> Self {
         let floor = floor_of(&snapshot);
-        Self { by_rank, snapshot, floor }
+        Self { by_rank, snapshot, floor, backwards: Vec::new() }
+    }
+
+    /// The witness that the order is.
+    pub(super) fn witness(&self, serial: bool) -> Witness {
+        if serial {
+            return Witness { order: self.by_rank.iter().copied().map(Event::Whole).collect() };
+        }
+        let mut by_start: Vec<u32> = (0..self.by_rank.len() as u32).collect();
+        by_start.sort_by_key(|&rank| self.snapshot[rank as usize]);
+        let mut starts = by_start.into_iter().peekable();
+        let mut order = Vec::with_capacity(2 * self.by_rank.len());
+        for (rank, &txn) in self.by_rank.iter().enumerate() {
+            while let Some(started) =
+                starts.next_if(|&started| self.snapshot[started as usize] == rank as u32)
+            {
+                order.push(Event::Begin(self.by_rank[started as usize]));
+            }
+            order.push(Event::Commit(txn));
+        }
+        Witness { order }
     }
 
     /// No transaction of this rank or a later one has a smaller snapshot.

@@ -6,18 +6,15 @@
 //!    having seen it is a conflict ([`Replay::commit`]).
 //!
 //! A transaction looks at the moment it commits, at versions kept for it ([`super::state`]): its
-//! operations are visited once. Where transactions of unknown outcome have to be placed, starts and
-//! commits are visited apart ([`Replay::by_event`]), because "the first that saw it" means the first to
-//! start.
+//! operations are visited once.
 
 use super::local::{Local, Locals, Outside, Own};
 use super::order::Order;
 use super::state::State;
-use super::unknown::Dormant;
 use super::view::View;
 use super::{Axiom, Content, Finding};
 use crate::{Options, Ryow, Undecided};
-use history::{History, KeyId, OpId, Point, PointKind, TxnId, ValueId, Values};
+use history::{History, KeyId, OpId, Point, PointKind, Timestamp, TxnId, ValueId, Values};
 
 /// How many transactions pass between two looks at the budget.
 const PATIENCE: usize = 4096;
@@ -76,40 +73,6 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
             self.tell();
         }
         Ok(())
-    }
-
-    /// Replays all transactions, starts and commits apart, and lets transactions of unknown outcome take
-    /// effect when somebody sees them. Returns those that did.
-    pub(super) fn by_event(&mut self, order: &Order, mut dormant: Dormant) -> Result<Vec<TxnId>, Undecided> {
-        let mut placed = Vec::new();
-        let starts = super::unknown::by_start(self.history, order);
-        let mut starts = starts.into_iter().peekable();
-        let mut open: Vec<Option<Vec<Local>>> = Vec::new();
-        open.resize_with(order.by_rank.len(), || None);
-        for (rank, &txn) in order.by_rank.iter().enumerate() {
-            if rank.is_multiple_of(PATIENCE) {
-                self.options.budget.exhausted().map_or(Ok(()), Err)?;
-            }
-            while let Some(started) =
-                starts.next_if(|&started| order.snapshot[started as usize] == rank as u32)
-            {
-                let reader = order.by_rank[started as usize];
-                self.observe(reader, rank as u32);
-                while let Some(writer) = self.who_was_seen(reader, rank as u32, &mut dormant) {
-                    placed.push(writer);
-                    self.broken.clear();
-                    self.observe(reader, rank as u32);
-                }
-                self.tell();
-                open[started as usize] = Some(self.locals.take_writes());
-            }
-            let writes = open[rank].take().expect("a transaction starts no later than it commits");
-            for local in &writes {
-                self.install(local, txn, rank, order.snapshot[rank], order);
-            }
-            self.tell();
-        }
-        Ok(placed)
     }
 
     fn tell(&mut self) {
@@ -181,68 +144,18 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
 
     #[cold]
     fn conflict(&mut self, txn: TxnId, key: KeyId, other: TxnId) {
-        let times =
-            |txn| self.history.transaction(txn).db().expect("only transactions with timestamps are replayed");
+        // Of one whose outcome is unknown the timestamps may be, too.
+        let db = |txn| self.history.transaction(txn).db();
+        let start = db(txn).map_or(Timestamp::from(0), |(start, _)| start);
         self.broken.push(Finding {
             axiom: Axiom::NoConflict,
             txn,
             op: None,
             key: Some(key),
             other: Some(other),
-            expected: Content::Time(times(other).1),
-            seen: Content::Time(times(txn).0),
+            expected: Content::Time(db(other).map_or(start, |(_, commit)| commit)),
+            seen: Content::Time(start),
         });
-    }
-
-    /// A transaction of unknown outcome that explains something that `reader` saw. It has taken effect
-    /// when this returns.
-    fn who_was_seen(&mut self, reader: TxnId, snapshot: u32, dormant: &mut Dormant) -> Option<TxnId> {
-        let broken = std::mem::take(&mut self.broken);
-        let mut tried = false;
-        let mut external: Vec<&Finding> = broken.iter().filter(|it| it.axiom == Axiom::External).collect();
-        external.sort_by_key(|finding| (finding.op, finding.key.map(|key| self.history.keys().get(key))));
-        let found = external.into_iter().find_map(|finding| {
-            let key = finding.key?;
-            let candidates = dormant.writers_of(self.history, key, reader);
-            tried |= !candidates.is_empty();
-            candidates.into_iter().find(|&writer| self.explains(writer, finding, key, snapshot))
-        });
-        if let Some(writer) = found {
-            self.take_effect(writer, snapshot);
-            dormant.remove(writer);
-        } else if tried {
-            // The candidates were replayed over the reader's view: bring that back.
-            self.observe(reader, snapshot);
-        }
-        self.broken = broken;
-        found
-    }
-
-    /// Whether the finding goes away once `writer` has done to the key what it does.
-    fn explains(&mut self, writer: TxnId, finding: &Finding, key: KeyId, snapshot: u32) -> bool {
-        self.observe(writer, snapshot);
-        self.broken.clear();
-        let Some(local) = self.locals.get(key, &self.state).filter(|local| local.own != Own::Nothing) else {
-            return false;
-        };
-        let at = self.state.newest_at(key);
-        local.install(&mut self.state, at, writer, self.values);
-        self.observe(finding.txn, snapshot);
-        self.state.undo(key);
-        let still_wrong = |other: &Finding| other.op == finding.op && other.key == finding.key;
-        let explained = !self.broken.iter().any(still_wrong);
-        self.broken.clear();
-        explained
-    }
-
-    fn take_effect(&mut self, writer: TxnId, snapshot: u32) {
-        self.observe(writer, snapshot);
-        self.broken.clear();
-        for local in self.locals.take_writes() {
-            // No conflict is blamed on it: when exactly it committed is not known.
-            let at = self.state.newest_at(local.key);
-            local.install(&mut self.state, at, writer, self.values);
-        }
     }
 }
 

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! **A shard only ever accepts.** Whatever it cannot settle — a result that does not fit, a key that is appended to or that
-//! a transaction of unknown outcome wrote, a look further back than versions are kept — makes the key, or the session, a
-//! *suspect*. [`Suspects::pick`] names the transactions that have to do with it; gathered in one place, in the order of
+//! a transaction of unknown outcome read or wrote, a look further back than versions are kept — makes the key, or the
+//! session, a *suspect*. [`Suspects::pick`] names the transactions that have to do with it; gathered in one place, in the order of
 //! the history, they are all that [`conclude`] needs to find exactly what [`super::judge`] finds in the whole.
 //!
 //! **Why that is all.** EXT, INT and NOCONFLICT of a key depend on the transactions that touch the key, their
@@ -36,7 +36,7 @@ pub use shard::Shard;
 
 use super::{Axiom, Finding, decides, evidence};
 use crate::{Level, Options, Outcome, Rule, Ryow, implications};
-use history::{History, Id, Operation, Status, TxnId};
+use history::{History, Id, Status, TxnId};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
@@ -172,12 +172,4 @@ pub fn conclude(
 /// What of a transaction a shard needs to know.
 fn takes_part(status: Status) -> bool {
     status == Status::Committed
-}
-
-/// The key that an operation may write, if it is one key.
-fn written_key(operation: &Operation<'_>) -> Option<history::KeyId> {
-    match *operation {
-        Operation::Write { key, .. } | Operation::Delete { key } | Operation::Append { key, .. } => Some(key),
-        _ => None,
-    }
 }

@@ -149,11 +149,6 @@ impl State {
         (at > snapshot).then(|| at - 1)
     }
 
-    /// The rank plus one of the newest version's writer.
-    pub(super) fn newest_at(&self, key: KeyId) -> u32 {
-        self.keys[key.index()].newest.at
-    }
-
     // ---- changing ----
 
     /// The transaction of `rank` writes a value. `at` is its rank plus one.
@@ -206,8 +201,6 @@ impl State {
         list
     }
 
-    /// `at` may be smaller than the newest version's only for a transaction of unknown outcome; then the
-    /// new version counts as no younger conflict than the one it covers.
     #[inline]
     fn install(&mut self, key: KeyId, version: Version) {
         let state = &mut self.keys[key.index()];
@@ -222,22 +215,6 @@ impl State {
         } else if last_of_list != NONE {
             self.free_list(last_of_list);
         }
-    }
-
-    /// Takes back the last change, which was of this key, in a state that keeps old versions.
-    pub(super) fn undo(&mut self, key: KeyId) {
-        let Some(old) = self.queue.pop_back() else { return };
-        let newest = self.keys[key.index()].newest;
-        if newest.len != NONE {
-            if old.version.len != NONE && old.version.value == newest.value {
-                self.lists[newest.value as usize].truncate(old.version.len as usize);
-            } else {
-                self.free_list(newest.value);
-            }
-        }
-        let state = &mut self.keys[key.index()];
-        state.newest = old.version;
-        state.previous = old.previous;
     }
 
     fn free_list(&mut self, list: u32) {

@@ -188,7 +188,7 @@ impl Streamed {
         if self.commits.back().is_some_and(|&last| last >= commit) {
             return Err(Stopped::Beyond);
         }
-        if start > commit && !self.serial {
+        if start > commit {
             return Err(Stopped::Violated);
         }
         let rank = self.before + self.commits.len() as u64;

@@ -1,95 +1,544 @@
-//! Transactions whose outcome the client never learnt: dormant until somebody sees them.
+//! Transactions that have no place in the order of timestamps: those whose outcome the client never learnt, and those
+//! whose timestamps contradict themselves. Each took effect at some moment, or never; this file looks for moments that
+//! explain everything.
 //!
-//! **Rule.** A transaction of unknown outcome takes effect right before the first transaction (by start)
-//! that saw what it wrote and cannot have seen it otherwise. That is the latest moment that explains the
-//! reader, so nobody who started earlier is contradicted. If its own commit timestamp is known, it does
-//! not take effect earlier.
+//! **What.** The order of all other transactions is fixed. A *floating* transaction may commit anywhere from its start, or
+//! from the beginning if it has none, to its reported end, or any time later if it has none; or not at all. If it
+//! took effect its own results count, and it follows what its session committed and what had ended before it
+//! began, as at [`crate::oracle`]. At an instant that it shares with others it may stand anywhere among them.
+//!
+//! **Steps.**
+//! 1. Without any of them: if that explains everything, nobody took effect. (The caller does that.)
+//! 2. The keys where it does not and that some floating transaction may write, with all keys of the floating transactions
+//!    around them: what is left of the history is the operations on those keys ([`Around`]).
+//! 3. The search by results decides, with the order of the others as known edges ([`Search`]): it is exact.
+//! 4. If no moments explain everything: the first transaction, by commit, up to which none do is to blame. It is
+//!    left out, and the search goes on for the rest, so that the others are judged as if it were not there.
+//!
+//! **Cost.** Nothing where step 1 accepts. Else that of a check by results on those keys, once more for each halving that
+//! step 4 needs.
 
 use super::order::Order;
-use history::{History, Id, KeyId, Operation, Status, TxnId};
-use rustc_hash::FxHashMap;
+use super::sessions::times;
+use super::{Axiom, Finding};
+use crate::constrain::{Known, Nodes};
+use crate::levels::Level;
+use crate::observe::{self, Problem, Refusal, Repeats, Standing, Txn};
+use crate::pigeonhole;
+use crate::refine::{Questions, Refined};
+use crate::schedule::Readers;
+use crate::verdict::{Options, Undecided};
+use history::{BuildError, Builder, Copier, History, Id, KeyId, OpId, Operation, Status, Timestamp, TxnId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use solver::{Graph, Node};
+use std::collections::VecDeque;
 
-/// Those that have not taken effect, by what they may have written.
-pub(super) struct Dormant {
-    /// All of them by session and place in it: independent of the order of the file, as everything here.
-    /// The maps below hold places in this list.
-    ordered: Vec<TxnId>,
-    by_key: FxHashMap<KeyId, Vec<usize>>,
-    /// Those with predicate writes, which may have written anything.
-    anywhere: Vec<usize>,
+/// So many transactions are blamed one by one; after that the rest is judged by the moments found so far.
+const BLAMED_MAX: usize = 16;
+
+/// A moment of the order that is fixed.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    at: Timestamp,
+    kind: Kind,
+    rank: u32,
 }
 
-impl Dormant {
-    /// All transactions of unknown outcome that may have written; `None` if there are none.
-    pub(super) fn new(history: &History) -> Option<Self> {
-        let mut ordered: Vec<TxnId> = history
-            .transactions()
-            .filter(|txn| txn.status() == Status::Unknown)
-            .map(|txn| txn.id())
-            .collect();
-        ordered.sort_by_key(|&id| {
-            let txn = history.transaction(id);
-            (history.sessions().get(txn.session()), txn.position())
-        });
-        let mut dormant = Self { ordered, by_key: FxHashMap::default(), anywhere: Vec::new() };
-        for place in 0..dormant.ordered.len() {
-            dormant.insert(history, place);
-        }
-        let none = dormant.by_key.is_empty() && dormant.anywhere.is_empty();
-        (!none).then_some(dormant)
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A transaction looks.
+    Begin,
+    /// One that starts and commits at once looks, right before it commits.
+    BeginAtOnce,
+    Commit,
+}
 
-    fn insert(&mut self, history: &History, place: usize) {
-        let mut anywhere = false;
-        for (_, operation) in history.transaction(self.ordered[place]).ops() {
-            match operation {
-                Operation::Write { key, .. } | Operation::Delete { key } | Operation::Append { key, .. } => {
-                    let writers = self.by_key.entry(key).or_default();
-                    if writers.last() != Some(&place) {
-                        writers.push(place);
+/// A floating transaction that took effect: after so many moments of the fixed order it looks, and commits.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    txn: TxnId,
+    /// The number of moments before, and the place among those that are equal in that.
+    begin: (u32, u32),
+    commit: (u32, u32),
+}
+
+/// Floating transactions that may have written.
+pub(super) struct Floating {
+    all: Vec<TxnId>,
+    by_key: FxHashMap<KeyId, Vec<u32>>,
+    /// Whether some of them write by predicate, so that they may have written anything.
+    anywhere: bool,
+}
+
+impl Floating {
+    /// Those of a history; `None` if there are none.
+    pub(super) fn new(history: &History, backwards: &[TxnId]) -> Option<Self> {
+        let unknown = history.transactions().filter(|txn| txn.status() == Status::Unknown);
+        let mut all: Vec<TxnId> = unknown.map(|txn| txn.id()).collect();
+        all.extend_from_slice(backwards);
+        all.retain(|&txn| !super::order::is_read_only(history, txn));
+        if all.is_empty() {
+            return None;
+        }
+        all.sort_unstable();
+        let mut floating = Self { all, by_key: FxHashMap::default(), anywhere: false };
+        for (place, &txn) in floating.all.iter().enumerate() {
+            for (_, operation) in history.transaction(txn).ops() {
+                match operation {
+                    Operation::Update { .. } | Operation::DeleteWhere { .. } => floating.anywhere = true,
+                    operation => {
+                        let Some(key) = operation.key() else { continue };
+                        let touching = floating.by_key.entry(key).or_default();
+                        if touching.last() != Some(&(place as u32)) {
+                            touching.push(place as u32);
+                        }
                     }
                 }
-                Operation::Update { .. } | Operation::DeleteWhere { .. } => anywhere = true,
-                _ => {}
             }
         }
-        if anywhere {
-            self.anywhere.push(place);
-        }
+        Some(floating)
     }
 
-    /// Those that may have written the key by the time `reader` looked.
-    pub(super) fn writers_of(&self, history: &History, key: KeyId, reader: TxnId) -> Vec<TxnId> {
-        let looked = history.transaction(reader).db().map(|(start, _)| start);
-        let known = self.by_key.get(&key).into_iter().flatten();
-        let mut places: Vec<usize> = known.chain(&self.anywhere).copied().collect();
-        places.sort_unstable();
-        places.dedup();
-        let early = |id: TxnId| match (history.transaction(id).db(), looked) {
-            (Some((_, commit)), Some(looked)) => commit <= looked,
-            _ => true,
+    /// Whether one of them may have written what a finding is about.
+    fn may_explain(&self, history: &History, finding: &Finding) -> bool {
+        if finding.axiom != Axiom::External {
+            return false;
+        }
+        let writes = |txn: TxnId, key: KeyId| {
+            let wrote = |operation: Operation<'_>| match operation {
+                Operation::Write { key: at, .. }
+                | Operation::Delete { key: at }
+                | Operation::Append { key: at, .. } => at == key,
+                _ => false,
+            };
+            history.transaction(txn).ops().any(|(_, operation)| wrote(operation))
         };
-        places.into_iter().map(|place| self.ordered[place]).filter(|&id| early(id)).collect()
-    }
-
-    /// It has taken effect.
-    pub(super) fn remove(&mut self, id: TxnId) {
-        let stays = |place: &usize| self.ordered[*place] != id;
-        for writers in self.by_key.values_mut() {
-            writers.retain(stays);
+        match finding.key {
+            _ if self.anywhere => true,
+            // How many keys a predicate write changed.
+            None => true,
+            Some(key) => {
+                let touching = self.by_key.get(&key).into_iter().flatten();
+                touching.copied().any(|place| writes(self.all[place as usize], key))
+            }
         }
-        self.anywhere.retain(stays);
     }
 }
 
-/// The ranks of all transactions in the order they start.
-pub(super) fn by_start(history: &History, order: &Order) -> Vec<u32> {
-    let mut ranks: Vec<u32> = (0..order.by_rank.len() as u32).collect();
-    ranks.sort_by_key(|&rank| {
+/// What came of it.
+pub(super) struct Outcome {
+    /// The order with floating transactions in their places.
+    pub(super) order: Order,
+    /// Those that took effect.
+    pub(super) took_effect: Vec<TxnId>,
+    /// Why it could not be decided, if so.
+    pub(super) gave_up: Option<Undecided>,
+}
+
+/// Looks for moments that explain what `findings` say; those are all findings without any floating transaction. `None`: no
+/// floating transaction has to do with any of them.
+pub(super) fn explain(
+    history: &History,
+    level: Level,
+    options: &Options,
+    order: &Order,
+    floating: &Floating,
+    findings: &[Finding],
+) -> Option<Outcome> {
+    if !findings.iter().any(|finding| floating.may_explain(history, finding)) {
+        return None;
+    }
+    let around = Around::new(history, floating, findings);
+    let mut search = Search::new(history, level, options, order, floating, around);
+    // What contradicts itself, or others whose place is fixed, has no say.
+    for finding in findings.iter().filter(|finding| !floating.may_explain(history, finding)) {
+        search.leave_out(finding.txn);
+    }
+    let ranks = order.by_rank.len();
+    let mut placed = Vec::new();
+    let mut gave_up = None;
+    for blamed in 0..=BLAMED_MAX {
+        match search.run(ranks) {
+            Found::Placed(found) => {
+                placed = found;
+                break;
+            }
+            Found::GaveUp(why) => {
+                // Only if nothing is known to be wrong.
+                gave_up = (blamed == 0).then_some(why);
+                break;
+            }
+            Found::Nothing => {}
+        }
+        // The first rank up to which nothing explains all: halving between what is explained and what is not.
+        let (mut good, mut bad) = (0, ranks);
+        while good + 1 < bad {
+            let middle = good + (bad - good) / 2;
+            match search.run(middle) {
+                Found::Placed(found) => (good, placed) = (middle, found),
+                Found::Nothing => bad = middle,
+                Found::GaveUp(_) => break,
+            }
+        }
+        search.leave_out(order.by_rank[bad - 1]);
+        if options.budget.exhausted().is_some() {
+            break;
+        }
+    }
+    let took_effect = placed.iter().map(|placed| placed.txn).collect();
+    Some(Outcome { order: search.merged(&placed), took_effect, gave_up })
+}
+
+/// The keys that a search is about.
+struct Around {
+    /// By key; `None`: all.
+    keys: Option<Vec<bool>>,
+    /// By place in [`Floating::all`].
+    floating: Vec<bool>,
+}
+
+impl Around {
+    fn new(history: &History, floating: &Floating, findings: &[Finding]) -> Self {
+        let count = floating.all.len();
+        if floating.anywhere || history.transactions().any(|txn| has_many(history, txn)) {
+            return Self { keys: None, floating: vec![true; count] };
+        }
+        let mut keys = vec![false; history.keys().len()];
+        let mut taken = vec![false; count];
+        let explicable = findings.iter().filter(|finding| floating.may_explain(history, finding));
+        let mut queue: Vec<KeyId> = explicable.filter_map(|finding| finding.key).collect();
+        while let Some(key) = queue.pop() {
+            if std::mem::replace(&mut keys[key.index()], true) {
+                continue;
+            }
+            for &place in floating.by_key.get(&key).into_iter().flatten() {
+                if !std::mem::replace(&mut taken[place as usize], true) {
+                    let txn = history.transaction(floating.all[place as usize]);
+                    queue.extend(txn.ops().filter_map(|(_, operation)| operation.key()));
+                }
+            }
+        }
+        Self { keys: Some(keys), floating: taken }
+    }
+}
+
+fn has_many(history: &History, txn: history::Transaction<'_>) -> bool {
+    txn.status() != Status::Aborted && txn.op_ids().any(|op| history.point(op).is_none())
+}
+
+enum Found {
+    /// These moments explain all.
+    Placed(Vec<Placed>),
+    /// None do.
+    Nothing,
+    GaveUp(Undecided),
+}
+
+struct Search<'h> {
+    history: &'h History,
+    level: Level,
+    options: &'h Options,
+    order: &'h Order,
+    nodes: Nodes,
+    around: Around,
+    floating: &'h Floating,
+    /// The order that is fixed.
+    moments: Vec<Moment>,
+    left_out: FxHashSet<TxnId>,
+}
+
+impl<'h> Search<'h> {
+    fn new(
+        history: &'h History,
+        level: Level,
+        options: &'h Options,
+        order: &'h Order,
+        floating: &'h Floating,
+        around: Around,
+    ) -> Self {
+        let nodes = Nodes::of(level);
+        let moments = moments(history, order, nodes.points == 2);
+        let left_out = FxHashSet::default();
+        Self { history, level, options, order, nodes, around, floating, moments, left_out }
+    }
+
+    fn leave_out(&mut self, txn: TxnId) {
+        self.left_out.insert(txn);
+    }
+
+    /// Moments that explain the transactions of the first ranks.
+    fn run(&self, ranks: usize) -> Found {
+        let (part, txns) = match self.part(ranks) {
+            Ok(part) => part,
+            Err(error) => return Found::GaveUp(Undecided::Unsupported(error.to_string())),
+        };
+        let blind: Vec<bool> = txns.iter().map(|txn| self.is_blind(*txn)).collect();
+        let observed = observe::observe_with(&part, self.options.ryow, Repeats::OneVersion, &blind);
+        let problem = match observed {
+            Ok(problem) => problem,
+            Err(Refusal::Contradiction(_)) => return Found::Nothing,
+            Err(Refusal::Unsupported(what)) => return Found::GaveUp(Undecided::Unsupported(what)),
+        };
+        if let Some(why) = self.options.budget.exhausted() {
+            return Found::GaveUp(why);
+        }
+        if pigeonhole::find(&problem).is_some() {
+            return Found::Nothing;
+        }
+        let number: FxHashMap<TxnId, Txn> = (txns.iter().enumerate())
+            .filter_map(|(place, &txn)| problem.find(TxnId::new(place)).map(|number| (txn, number)))
+            .collect();
+        let level = Level { session: false, realtime: false, ..self.level };
+        let mut known = Known::new(&part, &problem, level, 0);
+        known.fixed = self.fixed(&number, &problem, ranks);
+        let Some(position) = sorted(&known.graph(&problem)) else { return Found::Nothing };
+        let readers = Readers::new(&problem);
+        let keys: Vec<u32> = (0..problem.keys() as u32).collect();
+        let budget = &self.options.budget;
+        let mut questions = Questions::nothing(&problem, &known, &position, budget);
+        match questions.refine(&problem, &known, &readers, &keys, budget) {
+            Refined::Explained { position, effective } => {
+                Found::Placed(self.places(&number, &position, &effective))
+            }
+            Refined::Impossible(_) => Found::Nothing,
+            Refined::GaveUp(why) => Found::GaveUp(why),
+        }
+    }
+
+    /// Results that do not count: those of transactions that are told already.
+    fn is_blind(&self, txn: TxnId) -> bool {
+        self.left_out.contains(&txn) || self.order.backwards.binary_search(&txn).is_ok()
+    }
+
+    /// What is left of the history, and for each of its transactions the one that it was.
+    fn part(&self, ranks: usize) -> Result<(History, Vec<TxnId>), BuildError> {
+        let mut is_in = vec![false; self.history.len()];
+        self.order.by_rank[..ranks].iter().for_each(|txn| is_in[txn.index()] = true);
+        for (place, txn) in self.floating.all.iter().enumerate() {
+            is_in[txn.index()] = self.around.floating[place];
+        }
+        let keeps_key = |key: KeyId| self.around.keys.as_ref().is_none_or(|keys| keys[key.index()]);
+        let keeps = |op: OpId| self.history.operation(op).key().is_none_or(keeps_key);
+        let mut builder = Builder::new();
+        let mut copier = Copier::new(self.history);
+        copier.header(&mut builder, keeps_key);
+        let mut txns = Vec::new();
+        for txn in self.history.transactions() {
+            let takes_part = is_in[txn.id().index()] || txn.status() == Status::Aborted;
+            if !takes_part || !txn.op_ids().any(keeps) {
+                continue;
+            }
+            let is_backwards = self.order.backwards.binary_search(&txn.id()).is_ok();
+            let status = if is_backwards { Status::Unknown } else { txn.status() };
+            copier.operations(txn.id(), status, &mut builder, keeps)?;
+            txns.push(txn.id());
+        }
+        Ok((builder.finish()?, txns))
+    }
+
+    /// The order that is fixed, as edges, and between what each floating transaction has to fall.
+    fn fixed(&self, number: &FxHashMap<TxnId, Txn>, problem: &Problem, ranks: usize) -> Vec<(Node, Node)> {
+        let mut edges = Vec::new();
+        // The nodes of the moments, in their order, by the number of the moment.
+        let mut chain: Vec<(u32, Node)> = Vec::new();
+        let mut commits: Vec<(u32, Node)> = Vec::new();
+        for (place, moment) in self.moments.iter().enumerate() {
+            let txn = self.order.by_rank[moment.rank as usize];
+            let Some(&txn_number) = number.get(&txn).filter(|_| (moment.rank as usize) < ranks) else {
+                continue;
+            };
+            if problem.standing[txn_number as usize] == Standing::Out {
+                continue;
+            }
+            match moment.kind {
+                Kind::Commit => {
+                    chain.push((place as u32, self.nodes.commit(txn_number)));
+                    commits.push((place as u32, self.nodes.commit(txn_number)));
+                }
+                // What is left out may have looked at any time.
+                _ if self.left_out.contains(&txn) => {}
+                _ => chain.push((place as u32, self.nodes.begin(txn_number))),
+            }
+        }
+        edges.extend(chain.windows(2).map(|pair| (pair[0].1, pair[1].1)));
+        let floating = self.floating.all.iter().zip(&self.around.floating).filter(|(_, taken)| **taken);
+        for (&txn, _) in floating {
+            let Some(&own) = number.get(&txn) else { continue };
+            let (begin, commit) = (self.nodes.begin(own), self.nodes.commit(own));
+            let bounds = self.bounds(txn);
+            let before = |nodes: &[(u32, Node)], place: u32| {
+                nodes.partition_point(|(at, _)| *at < place).checked_sub(1).map(|last| nodes[last].1)
+            };
+            let after = |nodes: &[(u32, Node)], place: u32| {
+                nodes.get(nodes.partition_point(|(at, _)| *at < place)).map(|(_, node)| *node)
+            };
+            edges.extend(before(&chain, bounds.commit_after).map(|node| (node, commit)));
+            edges.extend(after(&chain, bounds.commit_before).map(|node| (commit, node)));
+            edges.extend(before(&commits, bounds.begin_after).map(|node| (node, begin)));
+            edges.extend(after(&commits, bounds.begin_before).map(|node| (begin, node)));
+        }
+        edges
+    }
+
+    /// Between what moments a floating transaction looks and commits.
+    fn bounds(&self, txn: TxnId) -> Bounds {
+        let all = self.moments.len() as u32;
+        let mut bounds = Bounds { begin_after: 0, begin_before: all, commit_after: 0, commit_before: all };
+        let it = self.history.transaction(txn);
+        let is_backwards = it.is_committed();
+        if let Some((start, end)) = it.db().filter(|_| !is_backwards) {
+            let place = |is_before: &dyn Fn(&Moment) -> bool| self.moments.partition_point(is_before) as u32;
+            bounds.commit_after = place(&|moment| moment.at < start);
+            if self.nodes.points == 2 {
+                bounds.begin_after = bounds.commit_after;
+                bounds.begin_before = place(&|moment| moment.at <= start);
+            }
+            if end >= start {
+                bounds.commit_before =
+                    place(&|moment| moment.at < end || moment.at == end && moment.kind != Kind::Begin);
+            }
+        }
+        if let Some(place) = self.last_before(txn).filter(|_| !is_backwards) {
+            bounds.begin_after = bounds.begin_after.max(place + 1);
+        }
+        bounds
+    }
+
+    /// The last commit that a floating transaction has to see, where session order or real time count.
+    fn last_before(&self, txn: TxnId) -> Option<u32> {
+        if !self.level.session && !self.level.realtime {
+            return None;
+        }
+        let own = self.history.transaction(txn);
+        let skew = i128::from(self.options.clock_skew);
+        let comes_before = |moment: &Moment| {
+            let other = self.history.transaction(self.order.by_rank[moment.rank as usize]);
+            let in_session =
+                self.level.session && other.session() == own.session() && other.position() < own.position();
+            let ended = || match (other.client(), own.client()) {
+                (Some(first), Some(second)) => i128::from(first.end) + skew < i128::from(second.begin),
+                _ => false,
+            };
+            in_session || self.level.realtime && ended()
+        };
+        let mut commits =
+            self.moments.iter().enumerate().rev().filter(|(_, moment)| moment.kind == Kind::Commit);
+        commits.find(|(_, moment)| comes_before(moment)).map(|(place, _)| place as u32)
+    }
+
+    /// Where those that took effect stand among the moments.
+    fn places(&self, number: &FxHashMap<TxnId, Txn>, position: &[u32], effective: &[Txn]) -> Vec<Placed> {
+        let mut by_position: Vec<(u32, u32)> = Vec::new();
+        for (place, moment) in self.moments.iter().enumerate() {
+            let txn = self.order.by_rank[moment.rank as usize];
+            let Some(&own) = number.get(&txn).filter(|_| !self.left_out.contains(&txn)) else { continue };
+            let node =
+                if moment.kind == Kind::Commit { self.nodes.commit(own) } else { self.nodes.begin(own) };
+            by_position.push((position[node as usize], place as u32 + 1));
+        }
+        by_position.sort_unstable();
+        let place = |node: Node| {
+            let at = position[node as usize];
+            let before = by_position.partition_point(|&(other, _)| other < at);
+            (before.checked_sub(1).map_or(0, |last| by_position[last].1), at)
+        };
+        let taken = self.floating.all.iter().filter_map(|&txn| {
+            let &own = number.get(&txn)?;
+            effective.binary_search(&own).ok()?;
+            let (begin, commit) = (self.nodes.begin(own), self.nodes.commit(own));
+            Some(Placed { txn, begin: place(begin), commit: place(commit) })
+        });
+        taken.collect()
+    }
+
+    /// The order of all, with those that float in their places.
+    fn merged(&self, placed: &[Placed]) -> Order {
+        let is_serial = self.nodes.points == 1;
+        let mut events: Vec<((u32, u32), bool, u32)> = Vec::with_capacity(2 * placed.len());
+        for (number, it) in placed.iter().enumerate() {
+            events.push((it.begin, false, number as u32));
+            events.push((it.commit, true, number as u32));
+        }
+        events.sort_unstable();
+        let mut events = events.into_iter().peekable();
+        let count = self.order.by_rank.len() + placed.len();
+        let (mut by_rank, mut snapshot) = (Vec::with_capacity(count), vec![0; count]);
+        let mut seen_by: FxHashMap<TxnId, u32> = FxHashMap::default();
+        for place in 0..=self.moments.len() as u32 {
+            while let Some((_, is_commit, number)) = events.next_if(|((before, _), ..)| *before == place) {
+                let txn = placed[number as usize].txn;
+                if is_commit {
+                    by_rank.push(txn);
+                } else {
+                    seen_by.insert(txn, by_rank.len() as u32);
+                }
+            }
+            let Some(moment) = self.moments.get(place as usize) else { continue };
+            let txn = self.order.by_rank[moment.rank as usize];
+            if moment.kind == Kind::Commit {
+                by_rank.push(txn);
+            } else {
+                seen_by.insert(txn, by_rank.len() as u32);
+            }
+        }
+        for (rank, txn) in by_rank.iter().enumerate() {
+            let sees = seen_by.get(txn).filter(|_| !is_serial);
+            snapshot[rank] = sees.copied().unwrap_or(rank as u32);
+        }
+        Order::of(by_rank, snapshot)
+    }
+}
+
+/// See [`Search::bounds`]: numbers of moments.
+struct Bounds {
+    begin_after: u32,
+    begin_before: u32,
+    commit_after: u32,
+    commit_before: u32,
+}
+
+/// The moments of the order that is fixed: looks, where they are apart from commits, and commits.
+fn moments(history: &History, order: &Order, looks: bool) -> Vec<Moment> {
+    let of = |rank: u32| {
         let txn = history.transaction(order.by_rank[rank as usize]);
-        let start = txn.db().map(|(start, _)| start);
-        let name = history.sessions().get(txn.session());
-        (order.snapshot[rank as usize], start, name, txn.position(), txn.id().index())
-    });
-    ranks
+        times(txn).expect("only transactions with timestamps have a rank")
+    };
+    let ranks = order.by_rank.len() as u32;
+    let mut starts: Vec<u32> =
+        if looks { (0..ranks).filter(|&rank| of(rank).0 < of(rank).1).collect() } else { vec![] };
+    starts.sort_by_key(|&rank| (order.snapshot[rank as usize], of(rank).0, rank));
+    let mut starts = starts.into_iter().peekable();
+    let mut moments = Vec::with_capacity(2 * ranks as usize);
+    for rank in 0..ranks {
+        let (start, commit) = of(rank);
+        while let Some(other) = starts.next_if(|&other| order.snapshot[other as usize] == rank) {
+            moments.push(Moment { at: of(other).0, kind: Kind::Begin, rank: other });
+        }
+        if looks && start >= commit {
+            moments.push(Moment { at: commit, kind: Kind::BeginAtOnce, rank });
+        }
+        moments.push(Moment { at: commit, kind: Kind::Commit, rank });
+    }
+    moments
+}
+
+/// Places for the nodes of a graph, such that every edge leads forward; `None` if there is a cycle.
+fn sorted(graph: &Graph) -> Option<Vec<u32>> {
+    let mut open: Vec<u32> =
+        (0..graph.len() as Node).map(|node| graph.predecessors(node).len() as u32).collect();
+    let mut queue: VecDeque<Node> =
+        (0..graph.len() as Node).filter(|&node| open[node as usize] == 0).collect();
+    let mut position = vec![0; graph.len()];
+    let mut next = 0;
+    while let Some(node) = queue.pop_front() {
+        position[node as usize] = next;
+        next += 1;
+        for &after in graph.successors(node) {
+            open[after as usize] -= 1;
+            if open[after as usize] == 0 {
+                queue.push_back(after);
+            }
+        }
+    }
+    (next as usize == graph.len()).then_some(position)
 }

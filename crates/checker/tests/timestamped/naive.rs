@@ -377,14 +377,14 @@ impl<'s> Run<'s> {
 }
 
 /// A transaction that is replayed.
-struct Timed {
-    txn: usize,
-    start: Timestamp,
-    commit: Timestamp,
+pub(crate) struct Timed {
+    pub(crate) txn: usize,
+    pub(crate) start: Timestamp,
+    pub(crate) commit: Timestamp,
     position: usize,
 }
 
-fn is_read_only(txn: &SketchTxn) -> bool {
+pub(crate) fn is_read_only(txn: &SketchTxn) -> bool {
     txn.ops.iter().all(|op| {
         matches!(
             op,
@@ -399,10 +399,13 @@ fn position(sketch: &Sketch, txn: usize) -> usize {
 }
 
 /// Committed transactions in the order of commits.
-fn commit_order(sketch: &Sketch) -> Vec<Timed> {
+pub(crate) fn commit_order(sketch: &Sketch) -> Vec<Timed> {
     let mut order: Vec<Timed> = Vec::new();
     for (place, txn) in sketch.transactions.iter().enumerate() {
         if let (Status::Committed, Some((start, commit))) = (txn.status, txn.db) {
+            if start > commit {
+                continue;
+            }
             order.push(Timed { txn: place, start, commit, position: position(sketch, place) });
         }
     }
@@ -415,7 +418,7 @@ fn commit_order(sketch: &Sketch) -> Vec<Timed> {
 }
 
 /// How many of the ordered transactions each one sees.
-fn snapshots(order: &[Timed], serial: bool) -> Vec<usize> {
+pub(crate) fn snapshots(order: &[Timed], serial: bool) -> Vec<usize> {
     (0..order.len())
         .map(|rank| {
             let own = &order[rank];
@@ -433,7 +436,7 @@ fn snapshots(order: &[Timed], serial: bool) -> Vec<usize> {
 fn machine(
     sketch: &Sketch,
     serial: bool,
-    mut start: impl FnMut(usize, &mut State, &mut BTreeMap<Name, usize>, Timestamp) -> Effects,
+    mut start: impl FnMut(usize, &State, &BTreeMap<Name, usize>) -> Effects,
     mut commit: impl FnMut(usize, &Effects, &dyn Fn(&Name) -> Option<usize>),
 ) {
     let order = commit_order(sketch);
@@ -455,7 +458,7 @@ fn machine(
             (timed.start, sketch.transactions[timed.txn].session.clone(), timed.position)
         });
         for other in starting {
-            open[other] = start(order[other].txn, &mut state, &mut writers, order[other].start);
+            open[other] = start(order[other].txn, &state, &writers);
         }
         let effects = open[rank].clone();
         let txn = order[rank].txn;
@@ -471,55 +474,21 @@ fn machine(
     }
 }
 
-/// Every violation.
+/// Every violation, of the transactions that have a place in the order: nobody else took effect.
 pub(crate) fn findings(sketch: &Sketch, asked: Asked) -> Vec<Told> {
     let mut told = orders(sketch, asked);
     let keys = all_keys(sketch);
-    let mut dormant: Vec<usize> = (0..sketch.transactions.len())
-        .filter(|&txn| sketch.transactions[txn].status == Status::Unknown)
-        .collect();
-    dormant.sort_by_key(|&txn| (sketch.transactions[txn].session.clone(), position(sketch, txn)));
     let (mut at_start, mut at_commit) = (Vec::new(), Vec::new());
     machine(
         sketch,
         asked.serial,
-        |txn, state, writers, looked| loop {
-            let seen = state.clone();
-            let run = Run::new(&keys, &seen).all(&sketch.transactions[txn]);
-            // Did it see somebody whose outcome is unknown?
-            let mut external: Vec<_> = run.told.iter().filter(|told| told.0 == Axiom::External).collect();
-            external.sort_by_key(|told| (told.1, told.2.clone()));
-            let explained = external.into_iter().find_map(|told| {
-                let key = told.2.as_ref()?;
-                dormant.iter().copied().find(|&writer| {
-                    let writer = &sketch.transactions[writer];
-                    if writer.db.is_some_and(|(_, commit)| commit > looked) {
-                        return false;
-                    }
-                    // Would it be right if this one key were as the writer leaves it?
-                    let mut effects = Run::new(&keys, &seen).all(writer).own;
-                    effects.retain(|other, _| other == key);
-                    let mut changed = seen.clone();
-                    apply(&mut changed, &effects);
-                    let again = Run::new(&keys, &changed).all(&sketch.transactions[txn]);
-                    !effects.is_empty()
-                        && !again.told.iter().any(|again| again.1 == told.1 && again.2 == told.2)
-                })
-            });
-            if let Some(writer) = explained {
-                let effects = Run::new(&keys, &seen).all(&sketch.transactions[writer]).own;
-                apply(state, &effects);
-                for key in effects.keys() {
-                    writers.insert(key.clone(), writer);
-                }
-                dormant.retain(|&other| other != writer);
-                continue;
-            }
+        |txn, state, writers| {
+            let run = Run::new(&keys, state).all(&sketch.transactions[txn]);
             for (axiom, op, key, expected, name_writer) in run.told {
                 let other = key.as_ref().filter(|_| name_writer).and_then(|key| writers.get(key).copied());
                 at_start.push(Told { axiom, txn, op: Some(op), key, other, expected });
             }
-            return run.own;
+            run.own
         },
         |txn, effects, unseen| {
             for key in effects.keys().filter(|_| !asked.serial) {
@@ -542,11 +511,20 @@ pub(crate) fn findings(sketch: &Sketch, asked: Asked) -> Vec<Told> {
     told
 }
 
-fn orders(sketch: &Sketch, asked: Asked) -> Vec<Told> {
+pub(crate) fn orders(sketch: &Sketch, asked: Asked) -> Vec<Told> {
     let order = commit_order(sketch);
     let snapshot = snapshots(&order, asked.serial);
     let rank = |txn: usize| order.iter().position(|timed| timed.txn == txn);
     let mut told = Vec::new();
+    for (txn, it) in sketch.transactions.iter().enumerate() {
+        if let (Status::Committed, Some((start, commit))) = (it.status, it.db)
+            && start > commit
+        {
+            let expected = start.to_string();
+            let axiom = Axiom::TimestampOrder;
+            told.push(Told { axiom, txn, op: None, key: None, other: None, expected });
+        }
+    }
     let mut tell = |axiom, own: usize, other: usize| {
         let (txn, named) = (order[own].txn, order[other].txn);
         let expected = order[other].commit.to_string();
@@ -582,7 +560,7 @@ pub(crate) fn make_true(sketch: &Sketch, serial: bool) -> Sketch {
     machine(
         sketch,
         serial,
-        |txn, state, _, _| {
+        |txn, state, _| {
             let mut run = Run::new(&keys, state);
             for (place, op) in fixed.transactions[txn].ops.iter_mut().enumerate() {
                 answer(&run, op);

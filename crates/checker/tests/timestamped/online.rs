@@ -241,7 +241,8 @@ pub(crate) fn shapes() -> Vec<Shape> {
 
 fn compare(sketch: &Sketch, level: Level, feed: Feed) -> Result<usize, String> {
     let history = sketch.build();
-    if !timestamped::applies(&history, level) {
+    let has_unknown = history.transactions().any(|txn| txn.status() == Status::Unknown);
+    if has_unknown || !timestamped::applies(&history, level) {
         return Ok(0);
     }
     // Behind the horizon a key that was deleted is forgotten, and with it who deleted it.

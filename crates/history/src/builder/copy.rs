@@ -6,8 +6,8 @@
 
 use super::Builder;
 use crate::{
-    BuildError, Cell, History, Id, KeyId, NameRef, Operation, Predicate, Range, Row, SessionId, TxnId,
-    ValueId, ValueRef,
+    BuildError, Cell, History, Id, KeyId, NameRef, OpId, Operation, Predicate, Range, Row, SessionId, Status,
+    TxnId, ValueId, ValueRef,
 };
 use rustc_hash::FxHashMap;
 
@@ -83,6 +83,24 @@ impl<'h> Copier<'h> {
             if let Some(extra) = self.history.operation_extra(op) {
                 builder.set_op_extra(extra);
             }
+        }
+        builder.end()
+    }
+
+    /// Copies what a transaction did as far as `keep` wants it: its session and those operations, and nothing else of it.
+    pub fn operations(
+        &mut self,
+        txn: TxnId,
+        status: Status,
+        builder: &mut Builder,
+        keep: impl Fn(OpId) -> bool,
+    ) -> Result<TxnId, BuildError> {
+        let it = self.history.transaction(txn);
+        let session = self.session(it.session(), builder);
+        builder.begin(session);
+        builder.set_status(status);
+        for (_, operation) in it.ops().filter(|(op, _)| keep(*op)) {
+            self.operation(operation, builder);
         }
         builder.end()
     }

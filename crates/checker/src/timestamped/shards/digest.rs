@@ -8,9 +8,9 @@ use super::super::online::Datum;
 use super::super::order::is_read_only;
 use super::label::{Literal, Numbered, home};
 use super::sessions::{Ends, Moment, ends};
-use super::{Label, Suspects, Whole, takes_part, written_key};
+use super::{Label, Suspects, Whole, takes_part};
 use crate::{Level, Rule};
-use history::{History, Id, KeyId, Operation, Point, PointKind, Timestamp, Transaction, ValueId, Values};
+use history::{History, Id, KeyId, Point, PointKind, Timestamp, Transaction, ValueId, Values};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +73,7 @@ pub struct Digested {
 /// Makes digests of a part; `order` is its place in the history.
 pub fn digest(part: &History, order: u64, shards: usize, level: Level) -> Digested {
     let mut work = Work::new(part, order, shards);
+    work.session = level.session;
     if level.realtime && part.has_client_clocks() {
         work.suspects.whole = Some(Whole::RealTime);
     }
@@ -106,6 +107,8 @@ struct Work<'h> {
     locals: Vec<Local>,
     writers: Vec<Writer>,
     suspects: Suspects,
+    /// Whether session order counts.
+    session: bool,
 }
 
 impl<'h> Work<'h> {
@@ -118,6 +121,7 @@ impl<'h> Work<'h> {
             locals: Vec::new(),
             writers: (0..shards).map(writer).collect(),
             suspects: Suspects::default(),
+            session: false,
         }
     }
 
@@ -126,9 +130,14 @@ impl<'h> Work<'h> {
         let mut txns = Vec::with_capacity(self.part.len());
         for txn in self.part.transactions() {
             match (txn.status(), txn.db()) {
+                (status, Some((start, commit))) if takes_part(status) && start > commit => {
+                    self.may_have_written(txn);
+                }
                 (status, Some((_, commit))) if takes_part(status) => txns.push((commit, txn.id())),
                 (status, None) if takes_part(status) => self.suspects.whole = Some(Whole::NoTimestamps),
-                (history::Status::Unknown, _) => self.may_have_written(txn),
+                (history::Status::Unknown, _) if !is_read_only(self.part, txn.id()) => {
+                    self.may_have_written(txn);
+                }
                 _ => {}
             }
         }
@@ -138,19 +147,17 @@ impl<'h> Work<'h> {
         txns
     }
 
-    /// It took effect if somebody saw it: that is decided for all its keys at once.
+    /// When it took effect, if it did, is decided for all its keys at once, and with its session where that counts.
     fn may_have_written(&mut self, txn: Transaction<'_>) {
         for (_, operation) in txn.ops() {
-            match operation {
-                Operation::Update { .. } | Operation::DeleteWhere { .. } => {
-                    self.suspects.whole = Some(Whole::Ranges);
-                }
-                operation => {
-                    if let Some(key) = written_key(&operation) {
-                        self.suspect(key);
-                    }
-                }
+            match operation.key() {
+                Some(key) => self.suspect(key),
+                None => self.suspects.whole = Some(Whole::Ranges),
             }
+        }
+        // One that commits before it starts is told, whatever it did.
+        if self.session || txn.is_committed() {
+            self.suspects.sessions.insert(Label::from(self.part.sessions().get(txn.session())));
         }
     }
 
@@ -168,9 +175,6 @@ impl<'h> Work<'h> {
             }
         }
         let start = txn.db().map_or(commit, |(start, _)| start);
-        if start > commit {
-            self.suspects.sessions.insert(Label::from(self.part.sessions().get(txn.session())));
-        }
         let wrote = |local: &Local| local.own.is_known();
         // Asked only where commits may be equal or looks are at once; cheap to say always.
         let reads_only = !self.locals.iter().any(wrote) && is_read_only(self.part, txn.id());

@@ -28,7 +28,7 @@ struct Stamp {
 
 impl Moment {
     fn of(part: &History, txn: Transaction<'_>) -> Option<Self> {
-        let (start, commit) = txn.db().filter(|_| txn.is_committed())?;
+        let (start, commit) = super::super::sessions::times(txn)?;
         Some(Self { start, commit, is_read_only: super::super::order::is_read_only(part, txn.id()) })
     }
 

@@ -370,7 +370,9 @@ fn transaction(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scr
             None => NEVER,
             Some(last) => last,
         };
-        builder.set_db(first, last).map_err(|error| Fault::new(at, error.to_string(), "start ≤ commit"))?;
+        builder
+            .set_db(first, last)
+            .map_err(|error| Fault::new(at, error.to_string(), "timestamps within 64 bits"))?;
     }
     if !scratch.extra.is_empty() {
         builder.set_txn_extra(as_object(&mut scratch.extra));

@@ -207,7 +207,7 @@ impl<'a> Line<'a> {
             let never = Timestamp { physical: i64::MAX, logical: u32::MAX };
             let commit = self.end_of(at, status, commit, never)?;
             let result = builder.set_db(start, commit);
-            result.map_err(|error| self.fault_at(at, error.to_string(), "start ≤ commit"))?;
+            result.map_err(|error| self.fault_at(at, error.to_string(), "timestamps within 64 bits"))?;
         }
         if let Some(level) = level {
             builder.set_txn_level(&level);
