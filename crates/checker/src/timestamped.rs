@@ -216,8 +216,24 @@ pub fn check_each(
     history: &History,
     level: Level,
     options: &Options,
+    found: impl FnMut(Finding),
+) -> Result<Report, Refusal> {
+    check_counting(history, level, options, |_| true, found)
+}
+
+/// As [`check_each`], of those violations that count.
+fn check_counting(
+    history: &History,
+    level: Level,
+    options: &Options,
+    counts: impl Fn(&Finding) -> bool,
     mut found: impl FnMut(Finding),
 ) -> Result<Report, Refusal> {
+    let mut found = |finding: Finding| {
+        if counts(&finding) {
+            found(finding);
+        }
+    };
     if !decides(level) {
         return Err(Refusal::Level);
     }
@@ -238,8 +254,11 @@ pub fn check_each(
         return Ok(report);
     };
     // 4. Who has no place in the order is given one.
+    let backwards = order.backwards.clone();
     let mut findings = Vec::new();
-    replay(history, options, serial, &order, |finding| findings.push(finding))?;
+    replay(history, options, serial, &order, |finding| {
+        findings.extend(Some(finding).filter(|it| counts(it)))
+    })?;
     let placed = match findings.is_empty() {
         true => None,
         false => unknown::explain(history, level, options, &order, &floating, &findings),
@@ -250,10 +269,20 @@ pub fn check_each(
             findings.into_iter().for_each(&mut found);
         }
         Some(unknown::Outcome { gave_up: Some(why), .. }) => return Err(Refusal::GaveUp(why)),
-        Some(unknown::Outcome { order, took_effect, .. }) => {
+        Some(unknown::Outcome { order, took_effect, unsure, is_violated, .. }) => {
             report.took_effect = took_effect;
             report.witness = Some(order.witness(serial));
-            replay(history, options, serial, &order, &mut found)?;
+            let mut findings = Vec::new();
+            replay(history, options, serial, &order, |finding| {
+                findings.extend(Some(finding).filter(|it| counts(it)))
+            })?;
+            if let Some(why) = unsure.filter(|_| !findings.is_empty()) {
+                return Err(Refusal::GaveUp(why));
+            }
+            debug_assert!(!is_violated || !findings.is_empty(), "who is to blame is told");
+            // Of a transaction that commits before it starts nothing else is told.
+            findings.retain(|finding| backwards.binary_search(&finding.txn).is_err());
+            findings.into_iter().for_each(&mut found);
         }
     }
     Ok(report)

@@ -14,7 +14,7 @@
 //!
 //! **Cost.** Finding who wrote a value walks the history once for each finding that is told.
 
-use super::{Axiom, Content, Finding, Refusal, Report, check_each, order};
+use super::{Axiom, Content, Finding, Refusal, Report, check_counting, order};
 use crate::{
     Anomaly, Edge, EdgeKind, Evidence, Level, Options, Outcome, Reason, Rule, Stats, Undecided, Verdict,
     Witness,
@@ -41,12 +41,7 @@ pub(super) fn judge_only(
 ) -> (Outcome, Vec<Finding>) {
     let mut stats = Stats::default();
     let mut findings: Vec<Finding> = Vec::new();
-    let mut keep = |finding: Finding| {
-        if counts(&finding) {
-            findings.push(finding);
-        }
-    };
-    let checked = check_each(history, level, options, &mut keep);
+    let checked = check_counting(history, level, options, counts, |finding| findings.push(finding));
     let verdict = match (checked, findings.first()) {
         (Err(Refusal::GaveUp(reason)), None) => Verdict::Undecided(reason),
         (Err(refusal), None) => Verdict::Undecided(Undecided::Unsupported(refusal.sentence(history))),

@@ -12,6 +12,8 @@
 //! 2. The keys where it does not and that some floating transaction may write, with all keys of the floating transactions
 //!    around them: what is left of the history is the operations on those keys ([`Around`]).
 //! 3. The search by results decides, with the order of the others as known edges ([`Search`]): it is exact.
+//!    Where it does not know a result of a floating transaction (a list longer than any other), such results do not count
+//!    there, and the replay has to confirm them.
 //! 4. If no moments explain everything: the first transaction, by commit, up to which none do is to blame. It is
 //!    left out, and the search goes on for the rest, so that the others are judged as if it were not there.
 //!
@@ -133,6 +135,10 @@ pub(super) struct Outcome {
     pub(super) took_effect: Vec<TxnId>,
     /// Why it could not be decided, if so.
     pub(super) gave_up: Option<Undecided>,
+    /// Why it is not decided unless a replay of this order finds nothing.
+    pub(super) unsure: Option<Undecided>,
+    /// No moments explain everything: a replay of this order finds something.
+    pub(super) is_violated: bool,
 }
 
 /// Looks for moments that explain what `findings` say; those are all findings without any floating transaction. `None`: no
@@ -156,11 +162,14 @@ pub(super) fn explain(
     }
     let ranks = order.by_rank.len();
     let mut placed = Vec::new();
-    let mut gave_up = None;
+    let (mut gave_up, mut unsure) = (None, None);
+    let mut is_violated = false;
     for blamed in 0..=BLAMED_MAX {
+        is_violated = blamed > 0;
         match search.run(ranks) {
             Found::Placed(found) => {
                 placed = found;
+                unsure = search.unsure.clone().filter(|_| blamed == 0);
                 break;
             }
             Found::GaveUp(why) => {
@@ -186,7 +195,7 @@ pub(super) fn explain(
         }
     }
     let took_effect = placed.iter().map(|placed| placed.txn).collect();
-    Some(Outcome { order: search.merged(&placed), took_effect, gave_up })
+    Some(Outcome { order: search.merged(&placed), took_effect, gave_up, unsure, is_violated })
 }
 
 /// The keys that a search is about.
@@ -244,7 +253,11 @@ struct Search<'h> {
     floating: &'h Floating,
     /// The order that is fixed.
     moments: Vec<Moment>,
+    /// The last commit that a floating transaction has to see, where session order or real time count.
+    sees: FxHashMap<TxnId, u32>,
     left_out: FxHashSet<TxnId>,
+    /// Why the results of floating transactions do not count: there are some that the search does not know.
+    unsure: Option<Undecided>,
 }
 
 impl<'h> Search<'h> {
@@ -259,7 +272,25 @@ impl<'h> Search<'h> {
         let nodes = Nodes::of(level);
         let moments = moments(history, order, nodes.points == 2);
         let left_out = FxHashSet::default();
-        Self { history, level, options, order, nodes, around, floating, moments, left_out }
+        let unsure = None;
+        let sees = last_commits_seen(history, level, options, order, floating, &moments);
+        let mut search =
+            Self { history, level, options, order, nodes, around, floating, moments, sees, left_out, unsure };
+        // One that has no place at all never took effect.
+        let places: Vec<bool> = floating.all.iter().map(|&txn| search.has_a_place(txn)).collect();
+        search.around.floating.iter_mut().zip(places).for_each(|(taken, has)| *taken &= has);
+        search
+    }
+
+    /// Whether the bounds of a floating transaction leave it any place.
+    fn has_a_place(&self, txn: TxnId) -> bool {
+        let Bounds { begin_after, begin_before, commit_after, commit_before } = self.bounds(txn);
+        let between = |from: u32, to: u32| &self.moments[from as usize..to.max(from) as usize];
+        let has_commit =
+            |from: u32, to: u32| between(from, to).iter().any(|moment| moment.kind == Kind::Commit);
+        between(commit_before, commit_after).is_empty()
+            && !has_commit(commit_before, begin_after)
+            && !has_commit(begin_before, begin_after)
     }
 
     fn leave_out(&mut self, txn: TxnId) {
@@ -267,7 +298,17 @@ impl<'h> Search<'h> {
     }
 
     /// Moments that explain the transactions of the first ranks.
-    fn run(&self, ranks: usize) -> Found {
+    fn run(&mut self, ranks: usize) -> Found {
+        match self.search(ranks) {
+            Found::GaveUp(Undecided::Unsupported(why)) if self.unsure.is_none() => {
+                self.unsure = Some(Undecided::Unsupported(why));
+                self.search(ranks)
+            }
+            found => found,
+        }
+    }
+
+    fn search(&self, ranks: usize) -> Found {
         let (part, txns) = match self.part(ranks) {
             Ok(part) => part,
             Err(error) => return Found::GaveUp(Undecided::Unsupported(error.to_string())),
@@ -298,7 +339,7 @@ impl<'h> Search<'h> {
         let mut questions = Questions::nothing(&problem, &known, &position, budget);
         match questions.refine(&problem, &known, &readers, &keys, budget) {
             Refined::Explained { position, effective } => {
-                Found::Placed(self.places(&number, &position, &effective))
+                Found::Placed(self.places(&problem, &number, &position, &effective))
             }
             Refined::Impossible(_) => Found::Nothing,
             Refined::GaveUp(why) => Found::GaveUp(why),
@@ -307,7 +348,9 @@ impl<'h> Search<'h> {
 
     /// Results that do not count: those of transactions that are told already.
     fn is_blind(&self, txn: TxnId) -> bool {
-        self.left_out.contains(&txn) || self.order.backwards.binary_search(&txn).is_ok()
+        let is_left_out =
+            |txn| self.left_out.contains(txn) || self.order.backwards.binary_search(txn).is_ok();
+        is_left_out(&txn) || self.unsure.is_some() && self.floating.all.binary_search(&txn).is_ok()
     }
 
     /// What is left of the history, and for each of its transactions the one that it was.
@@ -398,36 +441,21 @@ impl<'h> Search<'h> {
                     place(&|moment| moment.at < end || moment.at == end && moment.kind != Kind::Begin);
             }
         }
-        if let Some(place) = self.last_before(txn).filter(|_| !is_backwards) {
+        if let Some(&place) = self.sees.get(&txn).filter(|_| !is_backwards) {
             bounds.begin_after = bounds.begin_after.max(place + 1);
         }
+        bounds.commit_after = bounds.commit_after.max(bounds.begin_after);
         bounds
     }
 
-    /// The last commit that a floating transaction has to see, where session order or real time count.
-    fn last_before(&self, txn: TxnId) -> Option<u32> {
-        if !self.level.session && !self.level.realtime {
-            return None;
-        }
-        let own = self.history.transaction(txn);
-        let skew = i128::from(self.options.clock_skew);
-        let comes_before = |moment: &Moment| {
-            let other = self.history.transaction(self.order.by_rank[moment.rank as usize]);
-            let in_session =
-                self.level.session && other.session() == own.session() && other.position() < own.position();
-            let ended = || match (other.client(), own.client()) {
-                (Some(first), Some(second)) => i128::from(first.end) + skew < i128::from(second.begin),
-                _ => false,
-            };
-            in_session || self.level.realtime && ended()
-        };
-        let mut commits =
-            self.moments.iter().enumerate().rev().filter(|(_, moment)| moment.kind == Kind::Commit);
-        commits.find(|(_, moment)| comes_before(moment)).map(|(place, _)| place as u32)
-    }
-
     /// Where those that took effect stand among the moments.
-    fn places(&self, number: &FxHashMap<TxnId, Txn>, position: &[u32], effective: &[Txn]) -> Vec<Placed> {
+    fn places(
+        &self,
+        problem: &Problem,
+        number: &FxHashMap<TxnId, Txn>,
+        position: &[u32],
+        effective: &[Txn],
+    ) -> Vec<Placed> {
         let mut by_position: Vec<(u32, u32)> = Vec::new();
         for (place, moment) in self.moments.iter().enumerate() {
             let txn = self.order.by_rank[moment.rank as usize];
@@ -444,9 +472,21 @@ impl<'h> Search<'h> {
         };
         let taken = self.floating.all.iter().filter_map(|&txn| {
             let &own = number.get(&txn)?;
-            effective.binary_search(&own).ok()?;
+            let took_effect = match problem.standing[own as usize] {
+                Standing::In => true,
+                Standing::Maybe => effective.binary_search(&own).is_ok(),
+                Standing::Out => false,
+            };
+            if !took_effect {
+                return None;
+            }
             let (begin, commit) = (self.nodes.begin(own), self.nodes.commit(own));
-            Some(Placed { txn, begin: place(begin), commit: place(commit) })
+            // Among moments that the search did not know its timestamps decide.
+            let Bounds { begin_after, begin_before, commit_after, commit_before } = self.bounds(txn);
+            let within = |(before, order): (u32, u32), from: u32, to: u32| (before.max(from).min(to), order);
+            let commit = within(place(commit), commit_after, commit_before);
+            let begin = within(place(begin), begin_after, begin_before).min(commit);
+            Some(Placed { txn, begin, commit })
         });
         taken.collect()
     }
@@ -520,6 +560,63 @@ fn moments(history: &History, order: &Order, looks: bool) -> Vec<Moment> {
         moments.push(Moment { at: commit, kind: Kind::Commit, rank });
     }
     moments
+}
+
+/// See [`Search::sees`].
+fn last_commits_seen(
+    history: &History,
+    level: Level,
+    options: &Options,
+    order: &Order,
+    floating: &Floating,
+    moments: &[Moment],
+) -> FxHashMap<TxnId, u32> {
+    let mut sees: FxHashMap<TxnId, u32> = FxHashMap::default();
+    if !level.session && !level.realtime {
+        return sees;
+    }
+    let mut commit_of: Vec<Option<u32>> = vec![None; history.len()];
+    for (place, moment) in moments.iter().enumerate().filter(|(_, moment)| moment.kind == Kind::Commit) {
+        commit_of[order.by_rank[moment.rank as usize].index()] = Some(place as u32);
+    }
+    let mut see = |txn: TxnId, place: Option<u32>| {
+        if let Some(place) = place {
+            let last = sees.entry(txn).or_insert(place);
+            *last = (*last).max(place);
+        }
+    };
+    let floats = |txn: &TxnId| floating.all.binary_search(txn).is_ok();
+    if level.session {
+        for session in history.sessions().ids() {
+            let mut last = None;
+            for txn in history.of_session(session) {
+                if floats(txn) {
+                    see(*txn, last);
+                }
+                last = last.max(commit_of[txn.index()]);
+            }
+        }
+    }
+    if level.realtime {
+        let span = |txn: TxnId| history.transaction(txn).client();
+        let mut ended: Vec<(i64, u32)> = history
+            .transactions()
+            .filter_map(|txn| Some((txn.client()?.end, commit_of[txn.id().index()]?)))
+            .collect();
+        ended.sort_unstable();
+        // With each end the last commit of all that had ended by then.
+        let mut last = 0;
+        for (_, place) in &mut ended {
+            last = last.max(*place);
+            *place = last;
+        }
+        for &txn in &floating.all {
+            let Some(own) = span(txn) else { continue };
+            let before = ended.partition_point(|(end, _)| end.saturating_add(options.clock_skew) < own.begin);
+            see(txn, before.checked_sub(1).map(|last| ended[last].1));
+        }
+    }
+    sees
 }
 
 /// Places for the nodes of a graph, such that every edge leads forward; `None` if there is a cycle.

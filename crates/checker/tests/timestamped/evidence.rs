@@ -104,7 +104,7 @@ fn what_cannot_be_decided_is_refused_with_a_reason() {
 
 #[test]
 fn transactions_of_unknown_outcome_take_effect_when_they_are_seen() {
-    si("1: w(x,1)?\n2: r(x,_) @@1..1 | r(x,1) @@2..2 | r(x,1) @@3..3\n", "accepted 0");
+    si("1: w(x,1)?\n2: r(x,_) @@1..1 | r(x,1) @@2..2 | r(x,1) @@3..3\n", "accepted 8");
     si("1: w(x,1)?\n2: r(x,1) @@1..1 | r(x,_) @@2..2\n", "G-single 1:0 -ts-> 2:1 2:1 -rw-> 1:0");
     si("1: w(x,1)?\n2: r(x,_) @@1..1\n", "accepted 2");
 }

@@ -5,7 +5,7 @@ use crate::naive::{self, Asked, Told};
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Datum, Shape, Sketch, shrink};
 use checker::timestamped::{self, Content, Finding};
-use checker::{Level, Options, Rule, Verdict};
+use checker::{Level, Options, Rule, Undecided, Verdict};
 use history::{History, Id, Status, ValueId, ValueRef};
 
 const LEVELS: [(Level, Asked); 6] = [
@@ -73,8 +73,11 @@ fn sorted(mut told: Vec<Told>) -> Vec<String> {
 }
 
 fn findings(history: &History, level: Level) -> Vec<String> {
-    let report =
-        timestamped::check(history, level, &Options::default()).expect("every transaction has timestamps");
+    let report = match timestamped::check(history, level, &Options::default()) {
+        // A transaction of unknown outcome read a list longer than any other.
+        Err(timestamped::Refusal::GaveUp(Undecided::Unsupported(why))) => return vec![why],
+        report => report.expect("every transaction has timestamps"),
+    };
     sorted(report.findings.iter().map(|finding| told(history, finding)).collect())
 }
 

@@ -5,7 +5,7 @@ use crate::naive::{self, Asked};
 use crate::placements;
 use checker::oracle::tiny::{Random, Shape, Sketch, shrink};
 use checker::timestamped::{self, Axiom};
-use checker::{Level, Options, Rule, Verdict};
+use checker::{Level, Options, Rule, Undecided, Verdict};
 use history::{History, Status, Timestamp};
 
 pub(crate) const LEVELS: [(Level, Asked); 6] = [
@@ -68,14 +68,16 @@ pub(crate) fn drawn(shape: &Shape, times: Times, seed: u64, serial: bool) -> Ske
     sketch
 }
 
-fn is_accepted(history: &History, level: Level) -> bool {
+/// `None` where a transaction of unknown outcome read a list longer than any other, which is not always decided.
+fn is_accepted(history: &History, level: Level) -> Option<bool> {
     let (outcome, findings) = timestamped::judge(history, level, &Options::default());
     match outcome.verdict {
-        Verdict::Accepted(_) => findings.is_empty(),
+        Verdict::Accepted(_) => Some(findings.is_empty()),
         Verdict::Violated(_) => {
             assert!(!findings.is_empty(), "a violation is told");
-            false
+            Some(false)
         }
+        Verdict::Undecided(Undecided::Unsupported(_)) => None,
         Verdict::Undecided(why) => panic!("{why:?}"),
     }
 }
@@ -83,13 +85,13 @@ fn is_accepted(history: &History, level: Level) -> bool {
 fn differs(history: &History, level: Level, asked: Asked) -> bool {
     timestamped::applies(history, level)
         && placements::explained(&Sketch::of(history), asked)
-            .is_some_and(|explained| explained != is_accepted(history, level))
+            .is_some_and(|explained| is_accepted(history, level).is_some_and(|it| it != explained))
 }
 
 #[test]
 fn exactly_what_no_placement_explains_is_violated() {
     let seeds = if std::env::var_os("TAIPAN_QUICK").is_some() { 100 } else { 400 };
-    let (mut accepted, mut violated, mut needed) = (0, 0, 0);
+    let (mut accepted, mut violated, mut needed, mut open) = (0, 0, 0, 0);
     for shape in shapes() {
         for times in [Times::CROWDED, Times::APART] {
             for seed in 0..seeds {
@@ -100,11 +102,17 @@ fn exactly_what_no_placement_explains_is_violated() {
                     }
                     let sketch = Sketch::of(&history);
                     let Some(explained) = placements::explained(&sketch, asked) else { continue };
-                    if explained != is_accepted(&history, level) {
+                    let Some(is_accepted) = is_accepted(&history, level) else {
+                        open += 1;
+                        continue;
+                    };
+                    if explained != is_accepted {
                         let small = shrink(&history, |history| differs(history, level, asked));
                         let sketch = Sketch::of(&small);
                         let explained = placements::explained(&sketch, asked);
-                        panic!("seed {seed}, {level}: some placement explains it: {explained:?}\n{sketch}");
+                        panic!(
+                            "seed {seed}, {level}: some placement explains it: {explained:?}\n{sketch}\n{sketch:?}"
+                        );
                     }
                     match explained {
                         true => accepted += 1,
@@ -116,23 +124,25 @@ fn exactly_what_no_placement_explains_is_violated() {
         }
     }
     assert!(accepted > 500 && violated > 500, "both occur: {accepted} accepted, {violated} violated");
+    assert!(open * 50 < accepted, "{open} were not decided");
     assert!(needed > 100, "in {needed} somebody of unknown outcome has to have taken effect");
 }
 
 /// Which timestamp is wrong nobody knows, so whoever saw the transaction, or did not, is not to blame.
 #[test]
 fn a_commit_before_the_start_is_told_of_the_transaction_that_has_it_alone() {
-    for (text, level) in [
+    for (text, name) in [
         ("a: w(x,1) @@10..5\nb: r(x,1) @@15..16", "SI"),
         ("a: w(x,1) @@10..5\nb: r(x,1) @@15..16", "SER"),
         ("a: w(x,1) @@10..5\nb: r(x,_) @@7..7", "SI"),
         ("a: w(x,1) @@10..5\nb: r(x,1) @@7..7", "SI"),
         ("a: w(x,1) @@10..5\nb: r(x,_) @@15..16", "SER"),
-        ("a: r(y,3) w(x,1) @@10..5 | r(x,1) @@20..21\nb: r(x,_) @@15..16\nc: w(x,2) @@22..23", "SSSI"),
+        ("a: r(y,3) w(x,1) @@10..5 | r(x,1) @@20..21\nb: r(x,_) @@15..16\nc: w(x,2) @@22..23", "sessions"),
         ("a: r(y,3) @@10..5\nb: r(x,_) @@15..16", "SI"),
     ] {
         let history = history::formats::notation::parse(text).expect("the notation is right");
-        let level = Level::parse(level).expect("a level");
+        let session = Level::new(Rule::SnapshotIsolation, true, false);
+        let level = Level::parse(name).unwrap_or(session);
         let report = timestamped::check(&history, level, &Options::default()).expect("it has timestamps");
         let told: Vec<_> = report.findings.iter().map(|it| (it.axiom, it.txn)).collect();
         assert_eq!(told, [(Axiom::TimestampOrder, history::TxnId(0))], "{text}");
