@@ -5,6 +5,7 @@
 //! that brings it back, its history is saved, and the exit status is 1.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people prints")]
 
+mod budgets;
 mod campaign;
 mod certificates;
 mod flags;
@@ -24,7 +25,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Everything that is compared.
-const CAMPAIGNS: [Campaign; 7] = [
+const CAMPAIGNS: [Campaign; 8] = [
     Campaign {
         name: "levels",
         about: "tiny histories: every level against the exhaustive oracle",
@@ -56,6 +57,11 @@ const CAMPAIGNS: [Campaign; 7] = [
         case: flags::case,
     },
     Campaign {
+        name: "budgets",
+        about: "work that is ended at any place: what is said without a limit, or undecided",
+        case: budgets::case,
+    },
+    Campaign {
         name: "scripts",
         about: "random SQL: what is written to a case file is read back",
         case: scripts::case,
@@ -71,7 +77,7 @@ const CAMPAIGNS: [Campaign; 7] = [
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment)]
 struct Flags {
-    /// Campaigns to run: levels, strategies, certificates, formats, online, flags, scripts. All if none is named.
+    /// Campaigns to run: levels, strategies, certificates, formats, online, flags, budgets, scripts. All if none is named.
     names: Vec<String>,
     /// How long: 90s, 10m, 2h.
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = time)]
@@ -140,6 +146,9 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed))
 }
 
+/// Nothing recurses over a history: in debug builds, whose frames are large, threads have little stack.
+const STACK_LEN: usize = if cfg!(debug_assertions) { 1 << 20 } else { 2 << 20 };
+
 /// A campaign that has failed so often ends.
 const FAILURES_MAX: usize = 5;
 
@@ -165,7 +174,12 @@ fn run(campaign: &Campaign, time: Duration, flags: &Flags) -> Tally {
             }
         }
     };
-    std::thread::scope(|scope| (0..jobs.max(1)).for_each(|_| drop(scope.spawn(work))));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            let thread = std::thread::Builder::new().stack_size(STACK_LEN);
+            thread.spawn_scoped(scope, work).expect("a thread of this size starts");
+        }
+    });
     tally.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -21,6 +21,11 @@ pub(crate) fn history(random: &mut Random, transactions: (usize, usize)) -> (His
     let mut config = Config::new(plan, strength, count as u64);
     config.abort_rate = if random.chance(50) { 0.05 } else { 0.0 };
     config.unknown_rate = if random.chance(30) { 0.03 } else { 0.0 };
+    // Only these read old snapshots; without session order they are right to.
+    if strength != Strength::ReadCommitted && random.chance(30) {
+        config.lag = 0.2;
+        config.lag_max = 20;
+    }
     if random.chance(40) {
         let bugs: Vec<Bug> = Bug::all().collect();
         let bug = *random.pick(&bugs);

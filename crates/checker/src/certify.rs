@@ -296,8 +296,12 @@ fn provable(history: &History, level: Level, options: &Options, core: &[TxnId]) 
             Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
         )
     };
-    let stands =
-        |core: &[TxnId]| !matches!(impossible(history, level, options, core), Err(Objection::Refused(_)));
+    // Of what is not known when the time is up nothing is claimed.
+    let stands = |core: &[TxnId]| match impossible(history, level, options, core) {
+        Ok(()) => true,
+        Err(Objection::Refused(_)) => false,
+        Err(Objection::Beyond(_)) => options.budget.exhausted().is_none(),
+    };
     let mut operations = history.transactions().flat_map(|txn| txn.ops());
     let is_simple = !operations.any(|(_, operation)| is_doubtful(operation)) && !has_doubtful_lists(history);
     if is_simple || stands(core) {

@@ -259,7 +259,17 @@ fn standing(history: &History, level: Level, options: &Options, core: Vec<TxnId>
         return core;
     }
     let part = shrink_by(history, level, options, &core, cut);
-    if impossible(&part.history, level, options) { part.txns } else { core }
+    match decide(&part.history, level, options, &mut Stats::default()) {
+        Decision::Impossible(_) => part.txns,
+        // Of the whole it is known.
+        Decision::Open(_) => effective(history),
+        Decision::Possible(_) | Decision::NotHere(_) => core,
+    }
+}
+
+/// Everybody who can have taken effect.
+fn effective(history: &History) -> Vec<TxnId> {
+    history.transactions().filter(|it| it.status() != Status::Aborted).map(|it| it.id()).collect()
 }
 
 /// What is called that has no argument: what the level forbids, or, where that is about many transactions, all that is
@@ -302,10 +312,13 @@ fn shrink_problem(
     keep = shown.map_or(keep.clone(), |shown| shown.with_tellers(&keep));
     let mut part = cut(problem, &keep);
     while !impossible(&part) {
+        let is_over = options.budget.exhausted().is_some();
         let larger = settled.with_tellers(&problem.with_writers(&keep));
-        keep = if larger.len() > keep.len() { larger } else { (0..problem.len() as Txn).collect() };
+        // A part of which it is not known is not blamed.
+        let is_larger = larger.len() > keep.len() && !is_over;
+        keep = if is_larger { larger } else { (0..problem.len() as Txn).collect() };
         part = cut(problem, &keep);
-        if part.len() == problem.len() || options.budget.exhausted().is_some() {
+        if part.len() == problem.len() || is_over {
             break;
         }
     }
@@ -476,8 +489,7 @@ fn grown(history: &History, txns: &[TxnId]) -> Option<Vec<TxnId>> {
     if larger.len() > txns.len() {
         return Some(larger);
     }
-    let effective = history.transactions().filter(|it| it.status() != Status::Aborted);
-    let all: Vec<TxnId> = effective.map(|it| it.id()).collect();
+    let all = effective(history);
     (all.len() > larger.len() && all.len() <= SEARCHED_WHOLE_MAX).then_some(all)
 }
 
@@ -500,10 +512,10 @@ fn shrink_by(
     let mut part = cut(whole, start);
     while !impossible(&part.history, level, options) {
         // The part says less than the proof needed: whoever else its results speak of is missing.
-        let Some(larger) = grown(whole, &part.txns) else { return part };
         if options.budget.exhausted().is_some() {
-            return part;
+            return cut(whole, &effective(whole));
         }
+        let Some(larger) = grown(whole, &part.txns) else { return part };
         part = cut(whole, &larger);
     }
     let mut piece = part.txns.len().div_ceil(2);

@@ -11,6 +11,7 @@
 //! This crate does not print, read files or know a database by name.
 
 mod alternatives;
+mod budget;
 pub mod certify;
 mod claim;
 mod closer;

@@ -55,6 +55,7 @@ mod snapshot;
 pub mod tiny;
 mod versions;
 
+use crate::budget::Meter;
 use crate::{Evidence, Level, Options, Rule, Undecided, Verdict, Witness};
 use history::History;
 use std::fmt;
@@ -169,18 +170,16 @@ enum Stop {
 
 /// Counts the steps of a search and says when it must stop.
 struct Effort<'o> {
-    options: &'o Options,
+    meter: Meter<'o>,
     steps: u64,
 }
 
 /// A search that takes more steps than this is refused: some seconds.
 const STEPS_MAX: u64 = 3_000_000;
-/// How often the budget is asked.
-const STEPS_BETWEEN_LOOKS: u64 = 1024;
 
 impl<'o> Effort<'o> {
     fn new(options: &'o Options) -> Self {
-        Self { options, steps: 0 }
+        Self { meter: options.budget.meter(), steps: 0 }
     }
 
     fn step(&mut self) -> Result<(), Stop> {
@@ -188,12 +187,7 @@ impl<'o> Effort<'o> {
         if self.steps > STEPS_MAX {
             return Err(Stop::TooLarge(TooLarge::Steps { max: STEPS_MAX }));
         }
-        if self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS)
-            && let Some(why) = self.options.budget.exhausted()
-        {
-            return Err(Stop::Undecided(why));
-        }
-        Ok(())
+        self.meter.step().map_err(Stop::Undecided)
     }
 }
 

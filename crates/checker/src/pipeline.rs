@@ -208,15 +208,19 @@ fn explain_or_without_sessions(
         let mut round = Stats::default();
         let decision = explain(history, &loosened, with_sessions, options, &mut round);
         rounds += 1.0;
-        if let Decision::Impossible(part) = &decision
-            && !still_impossible(history, problem, level, options, part)
-            && options.budget.exhausted().is_none()
-        {
-            let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
-            if loosened.to_mut().leave_sessions(&part) {
-                continue;
+        if let Decision::Impossible(part) = &decision {
+            match still_impossible(history, problem, level, options, part) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
+                    if loosened.to_mut().leave_sessions(&part) {
+                        continue;
+                    }
+                    return explain(history, problem, level, options, stats);
+                }
+                // What has no explanation with sessions may have one without them.
+                Err(why) => return Decision::Open(why),
             }
-            return explain(history, problem, level, options, stats);
         }
         stats.entries.append(&mut round.entries);
         if rounds > 1.0 {
@@ -251,32 +255,33 @@ fn by_encoding(
     }
 }
 
-/// Whether a part of the problem has no explanation at a level.
+/// Whether a part of the problem has no explanation at a level; an error if that is not known.
 fn still_impossible(
     history: &History,
     problem: &Problem,
     level: Level,
     options: &Options,
     part: &[TxnId],
-) -> bool {
+) -> Result<bool, Undecided> {
     // A part that is the whole is decided by the caller.
     if part.len() == problem.len() {
-        return false;
+        return Ok(false);
     }
     let told = if problem.is_on_demand {
-        let Ok(mut told) = observe::observe_unsettled(history, options.ryow, part) else { return true };
+        let Ok(mut told) = observe::observe_unsettled(history, options.ryow, part) else { return Ok(true) };
         if settle(&mut told).is_err() {
-            return true;
+            return Ok(true);
         }
         Cow::Owned(told)
     } else {
         Cow::Borrowed(problem)
     };
     let part: Vec<Txn> = part.iter().filter_map(|&txn| told.find(txn)).collect();
-    matches!(
-        explain(history, &told.part(&part), level, options, &mut Stats::default()),
-        Decision::Impossible(_)
-    )
+    match explain(history, &told.part(&part), level, options, &mut Stats::default()) {
+        Decision::Impossible(_) => Ok(true),
+        Decision::Open(why) => Err(why),
+        Decision::Possible(_) | Decision::NotHere(_) => Ok(false),
+    }
 }
 
 /// Looks for an order that explains the problem.

@@ -75,8 +75,7 @@ impl Questions {
     /// None yet; the order to begin with.
     pub(crate) fn nothing(problem: &Problem, known: &Known, position: &[u32], budget: &Budget) -> Self {
         let mut solver = Solver::new(known.graph(problem), position);
-        let stop = budget.clone();
-        solver.set_interrupt(move || stop.exhausted().is_some());
+        budget.interrupt(&mut solver);
         Self {
             solver,
             before: FxHashMap::default(),
@@ -130,6 +129,9 @@ impl Questions {
     }
 }
 
+/// How many steps of a budget's meter a round counts for: it may replay a whole key.
+const ROUND: usize = 64;
+
 struct Refiner<'a> {
     problem: &'a Problem,
     known: &'a Known,
@@ -148,7 +150,7 @@ struct Refiner<'a> {
 
 impl Refiner<'_> {
     fn run(&mut self) -> Refined {
-        let mut rounds = 0u32;
+        let meter = self.budget.meter();
         loop {
             match self.questions.solver.propagate() {
                 Progress::Consistent => {}
@@ -158,10 +160,7 @@ impl Refiner<'_> {
                 }
             }
             self.note_changes();
-            rounds += 1;
-            if rounds & 0xff == 0
-                && let Some(why) = self.budget.exhausted()
-            {
+            if let Err(why) = meter.steps(ROUND) {
                 return Refined::GaveUp(why);
             }
             if let Some(blame) = self.blames.pop() {

@@ -1,11 +1,9 @@
 //! What goes into a check and what comes out: options, verdict, evidence.
 
+pub use crate::budget::Budget;
 use crate::eager::{Passes, Strategy};
 use history::{History, KeyId, OpId, TxnId};
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant};
 
 /// How to check.
 #[derive(Clone, Debug, Default)]
@@ -57,58 +55,6 @@ impl Ryow {
             Self::May => "may",
             Self::Never => "never",
         }
-    }
-}
-
-/// When to give up: a deadline, and a switch that somebody else can turn. Copies share the switch.
-#[derive(Clone, Debug, Default)]
-pub struct Budget {
-    deadline: Option<Instant>,
-    /// Why every copy is to give up: one of [`switch`].
-    switch: Arc<AtomicU8>,
-}
-
-/// The positions of a budget's switch.
-mod switch {
-    pub(super) const ON: u8 = 0;
-    pub(super) const CANCELLED: u8 = 1;
-    pub(super) const OUT_OF_MEMORY: u8 = 2;
-}
-
-impl Budget {
-    /// No limit.
-    pub fn unlimited() -> Self {
-        Self::default()
-    }
-
-    /// Gives up after `time`.
-    pub fn with_timeout(self, time: Duration) -> Self {
-        Self { deadline: Instant::now().checked_add(time), ..self }
-    }
-
-    /// Makes every copy give up soon.
-    pub fn cancel(&self) {
-        self.switch_to(switch::CANCELLED);
-    }
-
-    /// Makes every copy give up soon, because the memory is used up: said by whoever watches the process.
-    pub fn run_out_of_memory(&self) {
-        self.switch_to(switch::OUT_OF_MEMORY);
-    }
-
-    /// The first reason stays.
-    fn switch_to(&self, position: u8) {
-        let _ = self.switch.compare_exchange(switch::ON, position, Ordering::Relaxed, Ordering::Relaxed);
-    }
-
-    /// Whether it is time to give up. Costs a clock reading: ask every thousand steps, not every step.
-    pub fn exhausted(&self) -> Option<Undecided> {
-        match self.switch.load(Ordering::Relaxed) {
-            switch::ON => {}
-            switch::OUT_OF_MEMORY => return Some(Undecided::Memory),
-            _ => return Some(Undecided::Cancelled),
-        }
-        self.deadline.filter(|&deadline| Instant::now() >= deadline).map(|_| Undecided::Timeout)
     }
 }
 

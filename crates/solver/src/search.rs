@@ -142,8 +142,14 @@ pub struct Solver {
     changed: Vec<Var>,
     pub(crate) counters: Counters,
     interrupt: Option<Box<dyn Fn() -> bool + Send>>,
+    /// How many steps are left until it is asked, and how many there are between two times.
+    interrupt_in: u32,
+    interrupt_every: u32,
     excluded: Vec<Excluded>,
 }
+
+/// How many steps of propagation there are between two times that the interrupt is asked.
+const INTERRUPT_EVERY: u32 = 256;
 
 impl Solver {
     /// A solver over a graph. `position` gives every node a different place such that every known edge
@@ -170,6 +176,8 @@ impl Solver {
             changed: Vec::new(),
             counters: Counters::default(),
             interrupt: None,
+            interrupt_in: INTERRUPT_EVERY,
+            interrupt_every: INTERRUPT_EVERY,
             excluded: Vec::new(),
         }
     }
@@ -177,6 +185,22 @@ impl Solver {
     /// Asked from time to time; `true` stops the search.
     pub fn set_interrupt(&mut self, interrupt: impl Fn() -> bool + Send + 'static) {
         self.interrupt = Some(Box::new(interrupt));
+    }
+
+    /// Asks whether to stop once per so many steps, counted over all calls.
+    pub fn set_interrupt_every(&mut self, steps: u32) {
+        self.interrupt_every = steps.max(1);
+        self.interrupt_in = self.interrupt_every;
+    }
+
+    /// Counts a step; whether the interrupt says stop.
+    fn is_interrupted(&mut self) -> bool {
+        self.interrupt_in -= 1;
+        if self.interrupt_in > 0 {
+            return false;
+        }
+        self.interrupt_in = self.interrupt_every;
+        self.interrupt.as_ref().is_some_and(|interrupt| interrupt())
     }
 
     /// Keeps every clause for [`Solver::proof`].
@@ -354,13 +378,11 @@ impl Solver {
 
     /// Draws all conclusions, resolving conflicts until there is none left.
     pub fn propagate(&mut self) -> Progress {
-        let mut steps = 0u32;
         loop {
             if self.unsatisfiable {
                 return Progress::Unsatisfiable;
             }
-            steps += 1;
-            if steps & 0xff == 0 && self.interrupt.as_ref().is_some_and(|interrupt| interrupt()) {
+            if self.is_interrupted() {
                 return Progress::Interrupted;
             }
             if let Some(conflict) = self.propagate_once() {

@@ -81,12 +81,9 @@ pub(super) fn examine(
     for clause in std::mem::take(&mut facts.clauses) {
         units.add(&clause);
     }
+    let meter = budget.meter();
     for (place, lemma) in proof.iter().enumerate() {
-        if place & 0xff == 0
-            && let Some(why) = budget.exhausted()
-        {
-            return Err(Flaw::Beyond(why.to_string()));
-        }
+        meter.step().map_err(|why| Flaw::Beyond(why.to_string()))?;
         let is_true = match lemma {
             Lemma::Cycle(events) => circle(events, facts.events).is_some_and(|clause| {
                 units.add(&clause);

@@ -211,8 +211,9 @@ pub(super) fn two_width(constraints: &mut Constraints, budget: &Budget) -> usize
     }
     let Ok(reach) = Reach::of(constraints.nodes, &constraints.known) else { return 0 };
     let mut pairs: FxHashSet<(Lit, Lit)> = FxHashSet::default();
+    let meter = budget.meter();
     for (place, &((from, to), lit)) in edges.iter().enumerate() {
-        if place & 0xff == 0 && budget.exhausted().is_some() {
+        if meter.steps(place).is_err() {
             break;
         }
         for &((other_from, other_to), other) in &edges[..place] {

@@ -67,8 +67,7 @@ pub(super) fn search(constraints: &Constraints, polarity: bool, budget: &Budget)
 
 /// Hands the constraints to the solver.
 fn fill(solver: &mut Solver, constraints: &Constraints, budget: &Budget) {
-    let stop = budget.clone();
-    solver.set_interrupt(move || stop.exhausted().is_some());
+    budget.interrupt(solver);
     for var in constraints.vars() {
         match constraints.settled[var.0 as usize] {
             None => {
@@ -89,7 +88,8 @@ fn fill(solver: &mut Solver, constraints: &Constraints, budget: &Budget) {
 }
 
 fn run(solver: &mut Solver, constraints: &Constraints, polarity: bool, budget: &Budget) -> Answer {
-    let (mut clause, mut question, mut conflicts, mut rounds) = (0, 0, 0, 0u32);
+    let (mut clause, mut question, mut conflicts) = (0, 0, 0);
+    let meter = budget.meter();
     loop {
         match solver.propagate() {
             Progress::Consistent => {}
@@ -98,10 +98,7 @@ fn run(solver: &mut Solver, constraints: &Constraints, polarity: bool, budget: &
                 return Answer::GaveUp(budget.exhausted().unwrap_or(Undecided::Cancelled));
             }
         }
-        rounds += 1;
-        if rounds & 0x3ff == 0
-            && let Some(why) = budget.exhausted()
-        {
+        if let Err(why) = meter.step() {
             return Answer::GaveUp(why);
         }
         let seen = solver.counters().conflicts;

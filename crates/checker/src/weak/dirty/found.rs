@@ -256,8 +256,7 @@ impl<'f, 'a, 'h> Counting<'f, 'a, 'h> {
 
     /// Whether all counts can be right.
     fn settle(mut self, budget: &Budget) -> Answer {
-        let stop = budget.clone();
-        self.solver.set_interrupt(move || stop.exhausted().is_some());
+        budget.interrupt(&mut self.solver);
         loop {
             match self.solver.complete() {
                 Progress::Consistent if self.counts_fit() => return Answer::Explained,
