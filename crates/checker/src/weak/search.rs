@@ -194,8 +194,7 @@ impl<'a> Search<'a> {
     ) -> Self {
         let nodes = graph.len();
         let mut solver = Solver::new(graph.clone(), position);
-        let stop = budget.clone();
-        solver.set_interrupt(move || stop.exhausted().is_some());
+        budget.interrupt(&mut solver);
         let session = (problem.txns.iter())
             .map(|&txn| history.transaction(txn))
             .map(|transaction| (transaction.session().0, transaction.is_committed()))
@@ -252,12 +251,9 @@ impl<'a> Search<'a> {
         let count = matches + self.problem.reads.len();
         let mut next: usize = 0;
         let mut clean = 0;
-        let mut steps = 0u32;
+        let meter = self.budget.meter();
         while clean < count {
-            steps = steps.wrapping_add(1);
-            if steps & 0x3ff == 0
-                && let Some(why) = self.budget.exhausted()
-            {
+            if let Err(why) = meter.step() {
                 return Searched::GaveUp(why);
             }
             let is_fine = match next.checked_sub(matches) {
@@ -647,21 +643,40 @@ impl<'a> Search<'a> {
         if let Some(&var) = self.effect.get(&txn) {
             return Some(var.negative());
         }
-        // If it did, whoever it certainly saw came before it and took effect too.
-        let reads = self.problem.reads_of(txn).iter();
-        let sources = reads.filter(|read| read.is_known() && read.source < INITIAL);
-        let seen: Vec<Txn> = sources.map(|read| self.writer(read.source)).collect();
-        let edges: Vec<(Node, Node)> = seen.iter().map(|&writer| (writer, txn)).collect();
+        let var = self.ask_effect(txn);
+        // If it did, so did those that it certainly saw, and those that they saw.
+        let mut asked = vec![(txn, var)];
+        while let Some((txn, var)) = asked.pop() {
+            for writer in self.certainly_seen(txn) {
+                if self.problem.standing[writer as usize] == Standing::In {
+                    continue;
+                }
+                let of_writer = self.effect.get(&writer).copied().unwrap_or_else(|| {
+                    let of_writer = self.ask_effect(writer);
+                    asked.push((writer, of_writer));
+                    of_writer
+                });
+                self.add_clause(&[var.negative(), of_writer.positive()], vec![txn, writer]);
+            }
+        }
+        Some(var.negative())
+    }
+
+    /// The variable that a transaction took effect: then those that it certainly saw came before it.
+    fn ask_effect(&mut self, txn: Txn) -> Var {
+        let edges: Vec<(Node, Node)> =
+            self.certainly_seen(txn).into_iter().map(|writer| (writer, txn)).collect();
         let var = self.solver.new_var(&edges, &[]);
         self.solver.watch(var);
         self.effect.insert(txn, var);
         self.effect_of.insert(var, txn);
-        for writer in seen {
-            if let Some(not_effective) = self.unless_effective(writer) {
-                self.add_clause(&[var.negative(), !not_effective], vec![txn, writer]);
-            }
-        }
-        Some(var.negative())
+        var
+    }
+
+    fn certainly_seen(&self, txn: Txn) -> Vec<Txn> {
+        let reads = self.problem.reads_of(txn).iter();
+        let sources = reads.filter(|read| read.is_known() && read.source < INITIAL);
+        sources.map(|read| self.writer(read.source)).collect()
     }
 
     // ---- the end ----

@@ -156,16 +156,21 @@ pub(super) struct Input<'r> {
     input: &'r mut dyn Read,
     pub(super) checksum: u64,
     sums: bool,
+    /// How deep in nested values or predicates the next one lies.
+    depth: u32,
 }
+
+/// How deep values and predicates nest at most.
+const DEPTH_MAX: u32 = 260;
 
 impl<'r> Input<'r> {
     pub(super) fn new(input: &'r mut dyn Read) -> Self {
-        Self { input, checksum: 0, sums: true }
+        Self { input, checksum: 0, sums: true, depth: 0 }
     }
 
     /// What was written without a checksum.
     pub(super) fn unsummed(input: &'r mut dyn Read) -> Self {
-        Self { input, checksum: 0, sums: false }
+        Self { input, checksum: 0, sums: false, depth: 0 }
     }
 
     pub(super) fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
@@ -256,7 +261,23 @@ impl<'r> Input<'r> {
         Ok(items)
     }
 
+    /// What lies within a value or a predicate. Readers of histories refuse what is nested deeper; so does this, whatever
+    /// the bytes say.
+    pub(super) fn nested<T>(&mut self, get: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
+        if self.depth == DEPTH_MAX {
+            return Err(invalid("nesting"));
+        }
+        self.depth += 1;
+        let got = get(self);
+        self.depth -= 1;
+        got
+    }
+
     pub(super) fn datum(&mut self) -> io::Result<Datum> {
+        self.nested(Self::datum_at_depth)
+    }
+
+    fn datum_at_depth(&mut self) -> io::Result<Datum> {
         Ok(match self.byte()? {
             0 => Datum::Absent,
             1 => Datum::Unknown,

@@ -277,18 +277,20 @@ fn put_condition(out: &mut Output<'_>, condition: &Condition) -> io::Result<()> 
 }
 
 fn get_condition(input: &mut Input<'_>) -> io::Result<Condition> {
-    Ok(match input.byte()? {
-        0 => Condition::All(input.list(get_condition)?),
-        1 => Condition::Any(input.list(get_condition)?),
-        2 => Condition::Not(Box::new(get_condition(input)?)),
-        3 => {
-            let column = input.text()?.into();
-            let symbol = input.text()?;
-            let with = Comparison::ALL.iter().find(|(name, _)| *name == symbol);
-            let with = with.ok_or_else(|| invalid("a comparison"))?.1;
-            Condition::Compare { column, with, constant: input.datum()? }
-        }
-        _ => return Err(invalid("a predicate")),
+    input.nested(|input| {
+        Ok(match input.byte()? {
+            0 => Condition::All(input.list(get_condition)?),
+            1 => Condition::Any(input.list(get_condition)?),
+            2 => Condition::Not(Box::new(get_condition(input)?)),
+            3 => {
+                let column = input.text()?.into();
+                let symbol = input.text()?;
+                let with = Comparison::ALL.iter().find(|(name, _)| *name == symbol);
+                let with = with.ok_or_else(|| invalid("a comparison"))?.1;
+                Condition::Compare { column, with, constant: input.datum()? }
+            }
+            _ => return Err(invalid("a predicate")),
+        })
     })
 }
 
