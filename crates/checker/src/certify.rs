@@ -269,7 +269,7 @@ fn examine(history: &History, certificate: &Certificate<'_>, budget: &Budget) ->
     match claim {
         Claim::Accepted { order } => {
             let order = names.resolve_all(order)?;
-            Ok(replay::replay(history, level, ryow, clock_skew, &order)?)
+            replay::replay(history, level, ryow, clock_skew, &order, budget)
         }
         Claim::Violated { core, edges, proof } => {
             let core = names.resolve_all(core)?;

@@ -15,9 +15,10 @@
 //! *Cost*: the elements of the lists read, for keys whose lists do not show their own order ([`ListKind::Open`]).
 //! *Source*: boomslang.txt §5 (what cannot be inferred is an open question).
 
+use crate::budget::Budget;
 use crate::lists;
 use crate::observe::normal;
-use crate::verdict::Ryow;
+use crate::verdict::{Ryow, Undecided};
 use history::{
     Comparison, History, Id, KeyId, NameRef, Operation, Predicate, Row, Status, ValueId, ValueRef,
 };
@@ -50,9 +51,9 @@ pub(crate) struct Contents<'h> {
 }
 
 impl<'h> Contents<'h> {
-    pub(crate) fn of(history: &'h History, ryow: Ryow) -> Self {
+    pub(crate) fn of(history: &'h History, ryow: Ryow, budget: &Budget) -> Result<Self, Undecided> {
         let hidden = history.values().len() as u32;
-        let (kinds, has_rebuilt_lists) = kinds(history, ryow);
+        let (kinds, has_rebuilt_lists) = kinds(history, ryow, budget)?;
         let mut contents = Self {
             history,
             kinds,
@@ -62,8 +63,8 @@ impl<'h> Contents<'h> {
             hidden,
             next: hidden + 2,
         };
-        contents.insert_lists();
-        contents
+        contents.insert_lists(budget)?;
+        Ok(contents)
     }
 
     #[inline]
@@ -114,10 +115,11 @@ impl<'h> Contents<'h> {
     }
 
     /// Every list that a client saw, wrote or asked for on an open key, and its beginnings.
-    fn insert_lists(&mut self) {
+    fn insert_lists(&mut self, budget: &Budget) -> Result<(), Undecided> {
         if !self.kinds.contains(&ListKind::Open) {
-            return;
+            return Ok(());
         }
+        let meter = budget.meter();
         let mut lists: Vec<(KeyId, ValueId)> = Vec::new();
         let mut written: Vec<(KeyId, ValueId)> = Vec::new();
         let mut set: Vec<ValueId> = vec![self.unseen()];
@@ -129,6 +131,7 @@ impl<'h> Contents<'h> {
         };
         self.history.initial().iter().for_each(|row| add(row.key, row.value));
         for operation in effective(self.history) {
+            meter.step()?;
             match operation {
                 Operation::Read { key, value, .. } => add(key, value),
                 Operation::Write { key, value } => {
@@ -154,6 +157,7 @@ impl<'h> Contents<'h> {
         constants.retain(|&constant| is_list(self.history, constant));
         let open = (0..self.kinds.len() as u32).filter(|&key| self.kinds[key as usize] == ListKind::Open);
         for key in open.map(KeyId) {
+            meter.steps(1 + constants.len() + set.len())?;
             lists.extend(constants.iter().map(|&constant| (key, constant)));
             self.of_key.insert(key.0, set.clone());
         }
@@ -164,12 +168,15 @@ impl<'h> Contents<'h> {
         lists.sort_unstable_by_key(|&(key, value)| (self.history.values().elements(value).len(), key, value));
         lists.dedup();
         for (key, list) in lists {
+            meter.steps(self.history.values().elements(list).len())?;
             self.insert_list(key, list);
         }
         for contents in self.of_key.values_mut() {
+            meter.steps(contents.len())?;
             contents.sort_unstable();
             contents.dedup();
         }
+        Ok(())
     }
 
     fn insert_list(&mut self, key: KeyId, list: ValueId) {
@@ -242,10 +249,12 @@ fn may_hold_of_lists(history: &History, predicate: &Predicate) -> bool {
 /// How the lists of each key are looked at: those show their order that are only appended to, every element once, and
 /// of which a transaction that certainly took effect read the longest. Whether some are open for another reason than this
 /// last one, too.
-fn kinds(history: &History, ryow: Ryow) -> (Vec<ListKind>, bool) {
+fn kinds(history: &History, ryow: Ryow, budget: &Budget) -> Result<(Vec<ListKind>, bool), Undecided> {
+    let meter = budget.meter();
     let mut kinds = vec![ListKind::None; history.keys().len()];
     let mut seen: FxHashSet<(KeyId, ValueId)> = FxHashSet::default();
     for operation in effective(history) {
+        meter.step()?;
         let Operation::Append { key, value } = operation else { continue };
         let kind = &mut kinds[key.index()];
         if *kind == ListKind::None {
@@ -263,7 +272,7 @@ fn kinds(history: &History, ryow: Ryow) -> (Vec<ListKind>, bool) {
     }
     if seen.is_empty() {
         let is_rebuilt = kinds.contains(&ListKind::Open);
-        return (kinds, is_rebuilt);
+        return Ok((kinds, is_rebuilt));
     }
     let open = |kind: &mut ListKind| {
         if *kind == ListKind::Plain {
@@ -278,6 +287,7 @@ fn kinds(history: &History, ryow: Ryow) -> (Vec<ListKind>, bool) {
             | Operation::DeleteWhere { predicate, .. }
                 if may_hold_of_lists(history, predicate) =>
             {
+                meter.steps(kinds.len())?;
                 kinds.iter_mut().for_each(open);
             }
             Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
@@ -290,7 +300,8 @@ fn kinds(history: &History, ryow: Ryow) -> (Vec<ListKind>, bool) {
     for key in longest_is_doubtful(history, ryow) {
         open(&mut kinds[key.index()]);
     }
-    (kinds, is_rebuilt)
+    budget.check()?;
+    Ok((kinds, is_rebuilt))
 }
 
 /// The keys of which a transaction of unknown outcome may have read a longer list than any other.

@@ -21,7 +21,7 @@ use crate::restrict::{Part, restrict, restrict_for, restrict_to_reads};
 use crate::rows;
 use crate::settle::settle;
 use crate::shown::Shown;
-use crate::verdict::{Anomaly, Edge, Evidence, Options, Reason, Stats};
+use crate::verdict::{Anomaly, Edge, Evidence, Options, Reason, Stats, Undecided};
 use crate::weak;
 use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -128,9 +128,8 @@ const ARGUED_MAX: usize = 128;
 
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
-    let is_whole = rows::has_many(history)
-        || !level.modules().is_empty()
-        || Contents::of(history, options.ryow).has_rebuilt_lists();
+    let Ok(has_rebuilt_lists) = has_rebuilt_lists(history, options) else { return unshown(history, level) };
+    let is_whole = rows::has_many(history) || !level.modules().is_empty() || has_rebuilt_lists;
     if is_whole && (options.mixed || level.rule != Rule::ReadUncommitted) {
         return evidence_about_many(history, level, options, &start);
     }
@@ -145,7 +144,7 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
         return Evidence { anomaly, transactions: start, edges, support: Vec::new() };
     }
     if let [alone] = start[..]
-        && let Err(Refusal::Contradiction(contradiction)) = observe(history, options.ryow)
+        && let Err(Refusal::Contradiction(contradiction)) = observe(history, options)
         && matches!(contradiction, Contradiction::Internal { op } if history.owner(op) == alone)
     {
         // A transaction that contradicts its own writes needs nobody else.
@@ -190,7 +189,7 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
     let asked = if is_order { None } else { weak::Asked::of(history, level, options) };
     let observed = match &asked {
         Some(asked) => asked.observe(history, options),
-        None => observe_unsettled(history, options.ryow, start).map(|mut problem| {
+        None => observe_unsettled(history, options, start).map(|mut problem| {
             modules::adopt(history, level, &mut problem);
             problem
         }),
@@ -204,11 +203,14 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
             // An order that needs none of the core to show it is none of the core's.
             let shown = asked.is_none().then(|| Shown::new(&problem));
             let mut part = shrink_problem(&problem, options, start, shown.as_ref(), impossible);
-            let argument = match (&asked, settle(&mut part)) {
+            let argument = match (&asked, settle(&mut part, &options.budget)) {
                 _ if part.len() > ARGUED_MAX => None,
                 (Some(asked), _) => weak::argue_problem(history, &part, asked, options),
                 (None, Ok(())) => explain::argue_problem(history, &part, level, options),
-                (None, Err(contradiction)) => Some(explain::of_contradiction(history, &contradiction)),
+                (None, Err(Refusal::Contradiction(contradiction))) => {
+                    Some(explain::of_contradiction(history, &contradiction))
+                }
+                (None, Err(Refusal::Unsupported(_) | Refusal::Open(_))) => None,
             };
             (part.txns, argument)
         }
@@ -220,6 +222,7 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
             (txns, Some(argument))
         }
         Err(Refusal::Unsupported(_)) => (start.to_vec(), None),
+        Err(Refusal::Open(_)) => return unshown(history, level),
     };
     let Argument { edges, support } = argument.unwrap_or_default();
     let anomaly = match edges.is_empty() {
@@ -247,7 +250,18 @@ fn falls_apart(history: &History, level: Level, options: &Options) -> bool {
     let mut operations = history.transactions().flat_map(|it| it.ops());
     level.modules().is_empty()
         && !operations.any(|(_, operation)| by_predicate(&operation))
-        && !Contents::of(history, options.ryow).has_rebuilt_lists()
+        && has_rebuilt_lists(history, options) == Ok(false)
+}
+
+fn has_rebuilt_lists(history: &History, options: &Options) -> Result<bool, Undecided> {
+    Ok(Contents::of(history, options.ryow, &options.budget)?.has_rebuilt_lists())
+}
+
+/// What is said of a violation when the budget ended before some transactions were found to blame.
+fn unshown(history: &History, level: Level) -> Evidence {
+    let transactions = effective(history);
+    let anomaly = unargued(level, transactions.len());
+    Evidence { anomaly, transactions, edges: Vec::new(), support: Vec::new() }
 }
 
 /// A core that stands by itself, with everything that it rests on: what made a contradiction of it was learnt from the
@@ -285,11 +299,14 @@ fn unargued(level: Level, transactions: usize) -> Anomaly {
 /// Whether a part of a problem, from which no conclusions were drawn, has no explanation.
 fn is_impossible(history: &History, part: &Problem, level: Level, options: &Options) -> bool {
     let mut part = part.clone();
-    settle(&mut part).is_err()
-        || matches!(
+    match settle(&mut part, &options.budget) {
+        Err(Refusal::Contradiction(_)) => true,
+        Err(Refusal::Unsupported(_) | Refusal::Open(_)) => false,
+        Ok(()) => matches!(
             explain_problem(history, &part, level, options, &mut Stats::default()),
             Decision::Impossible(_)
-        )
+        ),
+    }
 }
 
 /// The smallest part of a problem found that has no explanation; no conclusions were drawn from either.
@@ -306,7 +323,7 @@ fn shrink_problem(
     };
     let mut settled = problem.clone();
     // What told of something on the way to a contradiction is what counts here.
-    let _ = settle(&mut settled);
+    let _ = settle(&mut settled, &options.budget);
     let mut keep: Vec<Txn> = start.iter().filter_map(|&txn| problem.find(txn)).collect();
     keep = settled.with_tellers(&keep);
     keep = shown.map_or(keep.clone(), |shown| shown.with_tellers(&keep));

@@ -6,7 +6,9 @@
 //!
 //! *Cost*: one pass over the operations, a sort of what was left at each key, and for every read a look among that.
 
+use crate::budget::Meter;
 use crate::gallop::gallop;
+use crate::verdict::{Budget, Undecided};
 use history::{History, Id, KeyId, Operation, Point, PointKind, Status, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -43,11 +45,19 @@ pub struct BlindSpot {
 
 /// What an accepted verdict rests on.
 pub fn coverage(history: &History) -> Coverage {
+    let unlimited = Budget::unlimited();
+    coverage_within(history, &unlimited).unwrap_or_default()
+}
+
+/// As [`coverage`], if there is enough time and memory for it.
+pub fn coverage_within(history: &History, budget: &Budget) -> Result<Coverage, Undecided> {
     let mut walk = Walk::new(history);
+    let meter = budget.meter();
     for transaction in history.transactions() {
-        walk.transaction(transaction);
+        walk.transaction(transaction, &meter)?;
     }
-    walk.finish()
+    budget.check()?;
+    Ok(walk.finish())
 }
 
 /// What transactions did to a key so far.
@@ -171,11 +181,16 @@ impl<'h> Walk<'h> {
         }
     }
 
-    fn transaction(&mut self, transaction: history::Transaction<'_>) {
+    fn transaction(
+        &mut self,
+        transaction: history::Transaction<'_>,
+        meter: &Meter<'_>,
+    ) -> Result<(), Undecided> {
+        meter.step()?;
         if transaction.status() == Status::Aborted {
             let writes = |operation: Operation<'_>| !is_read(&operation);
             self.habits.aborted_writes |= transaction.ops().any(|(_, operation)| writes(operation));
-            return;
+            return Ok(());
         }
         let stamp = transaction.id().0 + 1;
         let session = transaction.session().0 + 1;
@@ -183,6 +198,8 @@ impl<'h> Walk<'h> {
         self.written_keys.clear();
         self.own.clear();
         for op in transaction.op_ids() {
+            // Where a key is written again, all own writes are gone through.
+            meter.steps(1 + if self.habits.overwrites_itself { self.own.len() / 64 } else { 0 })?;
             match self.history.point(op) {
                 Some(Point { kind: PointKind::Read, key, value }) => {
                     self.read((key, value), (stamp, session))
@@ -204,6 +221,7 @@ impl<'h> Walk<'h> {
             self.left.append(&mut self.own);
             self.habits.two_in_a_session |= !self.of_session.insert(session);
         }
+        Ok(())
     }
 
     /// An operation on many keys.

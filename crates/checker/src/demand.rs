@@ -11,11 +11,12 @@
 //! *Cost*: the rows returned and the versions written, for every round; rounds are few where the first order is good.
 //! *Source*: the same idea as `refine`'s, one level up (algorithms.md §3); vbox.txt §3.1 makes all of them at once.
 
+use crate::budget::{Budget, Meter};
 use crate::constrain::Known;
 use crate::contents::Contents;
 use crate::problem::{NONE, Problem, Standing, Txn};
 use crate::rows::{Claim, Interval, Test, number_in};
-use crate::verdict::Ryow;
+use crate::verdict::{Ryow, Undecided};
 use history::{ColumnId, History, Id, KeyId, Operation, Predicate, Row, Status, TxnId, ValueId, Values};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -122,26 +123,35 @@ struct Numbers {
 
 impl<'h> Demand<'h> {
     /// Reads what the predicates of a problem's transactions say; its versions stay as they are.
-    pub(crate) fn new(history: &'h History, problem: &Problem) -> Self {
+    pub(crate) fn new(history: &'h History, problem: &Problem, budget: &Budget) -> Result<Self, Undecided> {
+        let meter = budget.meter();
         let mut made = Self {
-            contents: Contents::of(history, Ryow::Must),
+            contents: Contents::of(history, Ryow::Must, budget)?,
             columns: Vec::new(),
             asked: Vec::new(),
             first: vec![0],
         };
         for txn in 0..problem.len() {
             if problem.standing[txn] != Standing::Out {
-                made.read(history, problem, problem.txns[txn]);
+                made.read(history, problem, problem.txns[txn], &meter)?;
             }
             made.first.push(made.asked.len() as u32);
         }
-        made
+        Ok(made)
     }
 
-    fn read(&mut self, history: &'h History, problem: &Problem, txn: TxnId) {
+    fn read(
+        &mut self,
+        history: &'h History,
+        problem: &Problem,
+        txn: TxnId,
+        meter: &Meter<'_>,
+    ) -> Result<(), Undecided> {
         let mut earlier: Vec<KeyId> = Vec::new();
         for (_, operation) in history.transaction(txn).ops() {
+            meter.step()?;
             if let Some((predicate, mut keys, wrote)) = asked(&operation) {
+                meter.steps(keys.len() * if wrote { 1 + earlier.len() } else { 1 })?;
                 keys.sort_unstable();
                 let written = keys.iter().copied().filter(|key| wrote && !earlier.contains(key)).collect();
                 earlier.extend(&keys);
@@ -156,6 +166,7 @@ impl<'h> Demand<'h> {
                 earlier.extend(operation.key());
             }
         }
+        Ok(())
     }
 
     /// The place of a column, which is new if nobody asked for it before.
@@ -174,7 +185,9 @@ impl<'h> Demand<'h> {
         known: &Known,
         position: &[u32],
         effective: &[Txn],
-    ) -> Vec<Missing> {
+        budget: &Budget,
+    ) -> Result<Vec<Missing>, Undecided> {
+        let meter = budget.meter();
         let mut play = Play::new(self, problem);
         for node in in_order(position) {
             let txn = known.nodes.txn(node);
@@ -187,8 +200,9 @@ impl<'h> Demand<'h> {
                 continue;
             }
             if node == known.nodes.begin(txn) {
-                play.ask(txn);
+                play.ask(txn, &meter)?;
             }
+            meter.step()?;
             if node == known.nodes.commit(txn) {
                 problem.version_ids(txn).for_each(|version| play.write(version));
             }
@@ -198,7 +212,7 @@ impl<'h> Demand<'h> {
         }
         play.missing.sort_unstable();
         play.missing.dedup();
-        play.missing
+        Ok(play.missing)
     }
 }
 
@@ -267,7 +281,7 @@ impl<'d, 'p> Play<'d, 'p> {
     }
 
     /// Compares what a transaction's predicates find with what they said.
-    fn ask(&mut self, txn: Txn) {
+    fn ask(&mut self, txn: Txn, meter: &Meter<'_>) -> Result<(), Undecided> {
         let first = &self.demand.first[txn as usize..];
         for asked in &self.demand.asked[first[0] as usize..first[1] as usize] {
             let holds = |key: KeyId| self.demand.contents.holds(asked.predicate, self.holds[key.index()]);
@@ -275,12 +289,19 @@ impl<'d, 'p> Play<'d, 'p> {
             let is_new = |key: &KeyId| {
                 asked.keys.binary_search(key).is_err() && holds(*key) && !self.touches(txn, *key)
             };
-            let found = self.indices[asked.column].keys(asked.ranks.clone()).map(KeyId).filter(is_new);
-            let mut missing: Vec<Missing> = found.take(EACH_MAX).map(|key| (txn, key)).collect();
+            let mut missing: Vec<Missing> = Vec::new();
+            meter.steps(asked.ranks.len())?;
+            for key in self.indices[asked.column].keys(asked.ranks.clone()).map(KeyId) {
+                meter.step()?;
+                if missing.len() < EACH_MAX && is_new(&key) {
+                    missing.push((txn, key));
+                }
+            }
             let lacks = |key: &&KeyId| !holds(**key) && !self.reads(txn, **key);
             missing.extend(asked.written.iter().filter(lacks).take(EACH_MAX).map(|&key| (txn, key)));
             self.missing.append(&mut missing);
         }
+        Ok(())
     }
 
     fn touches(&self, txn: Txn, key: KeyId) -> bool {

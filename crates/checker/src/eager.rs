@@ -257,11 +257,15 @@ pub(crate) fn decide(
     let started = Instant::now();
     // 1. Every question.
     let written = match strategy {
-        Strategy::EagerCobra | Strategy::EagerViper => chains::write(problem, known, passes.combine),
-        Strategy::EagerVbox => questions::write(problem, known, questions::Readers::Carried),
-        Strategy::EagerPolysi => questions::write(problem, known, questions::Readers::Carried),
+        Strategy::EagerCobra | Strategy::EagerViper => {
+            chains::write(problem, known, passes.combine, &options.budget)
+        }
+        Strategy::EagerVbox => questions::write(problem, known, questions::Readers::Carried, &options.budget),
+        Strategy::EagerPolysi => {
+            questions::write(problem, known, questions::Readers::Carried, &options.budget)
+        }
         Strategy::Lazy | Strategy::EagerPairs | Strategy::EagerVeristrong => {
-            questions::write(problem, known, questions::Readers::Apart)
+            questions::write(problem, known, questions::Readers::Apart, &options.budget)
         }
     };
     let mut constraints = match written {
@@ -311,6 +315,7 @@ fn found(problem: &Problem, constraints: &Constraints, answer: Answer) -> Found 
 fn refused(strategy: Strategy, refusal: constraints::Unwritten) -> Found {
     match refusal {
         constraints::Unwritten::Contradiction => Found::Impossible,
+        constraints::Unwritten::Open(why) => Found::Open(why),
         constraints::Unwritten::TooLarge { questions } => Found::Open(Undecided::Unsupported(format!(
             "{strategy} would have to ask more than {questions} questions at once"
         ))),

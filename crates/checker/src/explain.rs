@@ -14,6 +14,7 @@
 //! *Cost*: cubic in the size of the core, a handful of transactions; nothing here is used to decide.
 //! *Source*: the inference rules are veristrong.txt §5's pruning, run with reasons.
 
+use crate::budget::Meter;
 use crate::constrain::Nodes;
 use crate::levels::Level;
 use crate::observe::{Contradiction, INITIAL, Problem, Read, Refusal, Standing, Txn, normal, observe};
@@ -39,10 +40,10 @@ const EFFORT_MAX: u64 = 50_000_000;
 
 /// Argues that a tiny history has no explanation at a level. `None`: the argument would be too long.
 pub(crate) fn argue(history: &History, level: Level, options: &Options) -> Option<Argument> {
-    let problem = match observe(history, options.ryow) {
+    let problem = match observe(history, options) {
         Ok(problem) => problem,
         Err(Refusal::Contradiction(contradiction)) => return Some(of_contradiction(history, &contradiction)),
-        Err(Refusal::Unsupported(_)) => return None,
+        Err(Refusal::Unsupported(_) | Refusal::Open(_)) => return None,
     };
     argue_problem(history, &problem, level, options)
 }
@@ -54,19 +55,25 @@ pub(crate) fn argue_problem(
     level: Level,
     options: &Options,
 ) -> Option<Argument> {
-    argue_cases(history, problem, level, options, &Effort::default())
+    argue_cases(history, problem, level, options, &Effort::new(options))
 }
 
 /// What was spent on an argument.
-#[derive(Debug, Default)]
-struct Effort {
+#[derive(Debug)]
+struct Effort<'o> {
     cases: Cell<usize>,
     facts: Cell<u64>,
+    meter: Meter<'o>,
 }
 
-impl Effort {
+impl<'o> Effort<'o> {
+    fn new(options: &'o Options) -> Self {
+        Self { cases: Cell::new(0), facts: Cell::new(0), meter: options.budget.meter() }
+    }
+
     fn spend(&self, facts: usize) {
-        self.facts.set(self.facts.get() + facts as u64);
+        let spent = if self.meter.steps(facts).is_ok() { facts as u64 } else { EFFORT_MAX };
+        self.facts.set(self.facts.get().saturating_add(spent));
     }
 
     fn is_spent(&self) -> bool {
@@ -89,7 +96,7 @@ fn argue_cases(
     problem: &Problem,
     level: Level,
     options: &Options,
-    effort: &Effort,
+    effort: &Effort<'_>,
 ) -> Option<Argument> {
     let cases: Vec<Case> = match problem.matches.first() {
         Some(it) => {
@@ -114,13 +121,18 @@ fn argue_cases(
         }
         let mut supposed = problem.clone();
         let settled = match case {
-            Case::Alternative(it) => settle::suppose(&mut supposed, it),
-            Case::TookEffect(txn) => settle::suppose_standing(&mut supposed, txn, Standing::In),
-            Case::TookNoEffect(txn) => settle::suppose_standing(&mut supposed, txn, Standing::Out),
+            Case::Alternative(it) => settle::suppose(&mut supposed, it, &options.budget),
+            Case::TookEffect(txn) => {
+                settle::suppose_standing(&mut supposed, txn, Standing::In, &options.budget)
+            }
+            Case::TookNoEffect(txn) => {
+                settle::suppose_standing(&mut supposed, txn, Standing::Out, &options.budget)
+            }
         };
         let of_case = match settled {
             Ok(()) => argue_cases(history, &supposed, level, options, effort)?,
-            Err(contradiction) => of_contradiction(history, &contradiction),
+            Err(Refusal::Contradiction(contradiction)) => of_contradiction(history, &contradiction),
+            Err(Refusal::Unsupported(_) | Refusal::Open(_)) => return None,
         };
         // The last case is the one shown; the others say why it is the last.
         let before = std::mem::replace(&mut argument.edges, of_case.edges);
@@ -331,7 +343,7 @@ struct Facts<'a> {
     history: &'a History,
     problem: &'a Problem,
     nodes: Nodes,
-    effort: &'a Effort,
+    effort: &'a Effort<'a>,
     facts: Vec<Fact>,
     /// For each read the version it saw, once that is settled.
     sources: Vec<Option<u32>>,
@@ -347,7 +359,7 @@ impl<'a> Facts<'a> {
         problem: &'a Problem,
         level: Level,
         skew: i64,
-        effort: &'a Effort,
+        effort: &'a Effort<'a>,
     ) -> Self {
         let sources = problem.reads.iter().map(|read| read.is_known().then_some(read.source)).collect();
         let mut facts = Self {
@@ -748,8 +760,8 @@ mod tests {
         let text: String = std::iter::once("init: lock=0\n".to_owned()).chain(taken).chain(let_go).collect();
         let history = notation::parse(&text).expect("the notation is right");
         let options = Options::default();
-        let problem = observe(&history, options.ryow).expect("nobody contradicts itself");
-        let effort = Effort::default();
+        let problem = observe(&history, &options).expect("nobody contradicts itself");
+        let effort = Effort::new(&options);
         let argument = argue_cases(&history, &problem, Level::SERIALIZABLE, &options, &effort);
         assert!(argument.is_none(), "{:?}", argument.map(|it| it.edges));
         let spent = effort.facts.get();

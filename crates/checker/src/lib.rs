@@ -59,7 +59,7 @@ mod weak;
 
 pub use claim::{Answer, By, Claim, Vendor};
 pub use closer::{Closer, look_closer};
-pub use coverage::{BlindSpot, Coverage, coverage};
+pub use coverage::{BlindSpot, Coverage, coverage, coverage_within};
 pub use custom::{BadDefinition, Definition, parse_levels};
 pub use eager::{Passes, Strategy, UnknownName, smt};
 pub use fragment::Fragment;

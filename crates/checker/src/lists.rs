@@ -13,7 +13,9 @@
 //! *Cost*: the elements read. *Source*: Elle (Kingsbury and Alvaro, VLDB 2020, §4.2.1), where the prefix
 //! order of lists makes histories recoverable.
 
+use crate::budget::{Budget, Meter};
 use crate::observe::{Contradiction, INITIAL, NONE, Problem, Refusal, Standing, Txn};
+use crate::verdict::Undecided;
 use history::{History, KeyId, OpId, ValueId, ValueRef};
 use std::collections::HashMap;
 
@@ -82,10 +84,13 @@ pub(crate) fn resolve(
     problem: &mut Problem,
     appends: &[Append],
     reads: &[ListRead],
+    budget: &Budget,
 ) -> Result<(), Refusal> {
+    let meter = budget.meter();
     let mut owner: HashMap<(u32, ValueId), u32, rustc_hash::FxBuildHasher> = HashMap::default();
     let mut chains: HashMap<u32, Chain, rustc_hash::FxBuildHasher> = HashMap::default();
     for (index, append) in appends.iter().enumerate() {
+        meter.step()?;
         let twice = owner.insert((append.key, append.element), index as u32);
         debug_assert!(twice.is_none(), "keys with an element twice were refused before");
         chains.entry(append.key).or_default().appends.push(index as u32);
@@ -93,12 +98,12 @@ pub(crate) fn resolve(
     for read in reads {
         chains.entry(read.key).or_default().reads.push(*read);
     }
-    promote(history, problem, appends, reads, &owner);
+    promote(history, problem, appends, reads, &owner, &meter)?;
     let mut keys: Vec<u32> = chains.keys().copied().collect();
     keys.sort_unstable();
     for key in keys {
         let chain = chains.get_mut(&key).expect("the key is one of the map's");
-        Lists { history, problem, appends, owner: &owner, key }.resolve(chain)?;
+        Lists { history, problem, appends, owner: &owner, key, meter: &meter }.resolve(chain)?;
     }
     Ok(())
 }
@@ -110,9 +115,10 @@ fn promote(
     appends: &[Append],
     reads: &[ListRead],
     owner: &HashMap<(u32, ValueId), u32, rustc_hash::FxBuildHasher>,
-) {
+    meter: &Meter<'_>,
+) -> Result<(), Undecided> {
     if !problem.standing.contains(&Standing::Maybe) {
-        return;
+        return Ok(());
     }
     let mut work: Vec<Txn> =
         (0..problem.len() as Txn).filter(|&txn| problem.standing[txn as usize] == Standing::In).collect();
@@ -124,6 +130,7 @@ fn promote(
         let known = problem.reads_of(txn).iter().filter(|read| read.is_known() && read.source < INITIAL);
         let writers = known.map(|read| problem.versions[read.source as usize].txn);
         for seen in appenders.chain(writers).collect::<Vec<_>>() {
+            meter.step()?;
             if problem.standing[seen as usize] == Standing::Maybe {
                 problem.standing[seen as usize] = Standing::In;
                 problem.forced.push((seen, txn));
@@ -131,6 +138,7 @@ fn promote(
             }
         }
     }
+    Ok(())
 }
 
 /// The lists of one key.
@@ -140,6 +148,7 @@ struct Lists<'a> {
     appends: &'a [Append],
     owner: &'a HashMap<(u32, ValueId), u32, rustc_hash::FxBuildHasher>,
     key: u32,
+    meter: &'a Meter<'a>,
 }
 
 impl Lists<'_> {
@@ -156,6 +165,7 @@ impl Lists<'_> {
         };
         // 3. Every other list is a beginning of it and ends between two segments.
         for read in &chain.reads {
+            self.meter.steps(1 + outside(self.history, read).len())?;
             self.look_up(read, &longest, &ends, chain.longest.as_ref())?;
         }
         // 4. The order of the segments, then everybody else.

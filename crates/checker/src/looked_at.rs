@@ -6,7 +6,7 @@
 //! *Cost*: the problems stay in memory as long as this does, so a single question is asked without it.
 
 use crate::observe::{Problem, Refusal, Repeats, observe_on_demand, observe_with};
-use crate::verdict::Ryow;
+use crate::verdict::{Options, Ryow, Undecided};
 use crate::weak;
 use history::History;
 use std::borrow::Cow;
@@ -29,22 +29,37 @@ struct Found {
 
 impl LookedAt {
     /// The problem at levels where several reads of a key are of one version; what predicates say may wait.
-    pub(crate) fn one_version(&self, history: &History, ryow: Ryow) -> Result<Cow<'_, Problem>, Refusal> {
-        take(&self.one_version, ryow, || observe_on_demand(history, ryow))
+    pub(crate) fn one_version(
+        &self,
+        history: &History,
+        options: &Options,
+    ) -> Result<Cow<'_, Problem>, Refusal> {
+        take(&self.one_version, options.ryow, || observe_on_demand(history, options))
     }
 
     /// The problem at weaker levels, with all that lists show.
-    pub(crate) fn each_its_own(&self, history: &History, ryow: Ryow) -> Result<Cow<'_, Problem>, Refusal> {
-        take(&self.each_its_own, ryow, || {
-            let mut problem = observe_with(history, ryow, Repeats::EachItsOwn, &[])?;
-            weak::adjoin(&mut problem);
+    pub(crate) fn each_its_own(
+        &self,
+        history: &History,
+        options: &Options,
+    ) -> Result<Cow<'_, Problem>, Refusal> {
+        take(&self.each_its_own, options.ryow, || {
+            let mut problem = observe_with(history, options, Repeats::EachItsOwn, &[])?;
+            weak::adjoin(&mut problem, &options.budget)?;
             Ok(problem)
         })
     }
 
     /// A first order of the second problem that keeps to session order.
-    pub(crate) fn first_with_sessions(&self, make: impl FnOnce() -> weak::First) -> &weak::First {
-        self.first_with_sessions.get_or_init(make)
+    pub(crate) fn first_with_sessions(
+        &self,
+        make: impl FnOnce() -> Result<weak::First, Undecided>,
+    ) -> Result<&weak::First, Undecided> {
+        if let Some(first) = self.first_with_sessions.get() {
+            return Ok(first);
+        }
+        let made = make()?;
+        Ok(self.first_with_sessions.get_or_init(|| made))
     }
 }
 
@@ -53,9 +68,14 @@ fn take(
     ryow: Ryow,
     observe: impl Fn() -> Result<Problem, Refusal>,
 ) -> Result<Cow<'_, Problem>, Refusal> {
-    let found = cell.get_or_init(|| Found { ryow, problem: observe() });
-    if found.ryow != ryow {
-        return observe().map(Cow::Owned);
-    }
+    let found = match cell.get() {
+        Some(found) if found.ryow != ryow => return observe().map(Cow::Owned),
+        Some(found) => found,
+        None => match observe() {
+            // Another level may have more time.
+            Err(Refusal::Open(why)) => return Err(Refusal::Open(why)),
+            problem => cell.get_or_init(|| Found { ryow, problem }),
+        },
+    };
     found.problem.as_ref().map(Cow::Borrowed).map_err(Clone::clone)
 }

@@ -14,6 +14,7 @@
 //! *Cost*: O(operations), plus a sort within each key. *Source*: boomslang.txt §4.2 and §A.2 (read
 //! lineage); veristrong.txt §3 (duplicate values).
 
+use crate::budget::Meter;
 use crate::contents::{Contents, ListKind};
 use crate::demand;
 use crate::lists::{self, ListRead};
@@ -23,7 +24,7 @@ use crate::resolve::{OpenRead, Raw, RawRead, resolve};
 use crate::rows::{self, Claim, Test, Universe};
 use crate::scripts::{self, Action};
 use crate::settle::settle;
-use crate::verdict::Ryow;
+use crate::verdict::{Options, Ryow, Undecided};
 use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, TxnId, ValueId, ValueRef};
 
 /// A contradiction that needs no order to see.
@@ -50,6 +51,20 @@ pub(crate) enum Refusal {
     Contradiction(Contradiction),
     /// It holds an operation that this stage does not know.
     Unsupported(String),
+    /// The budget is used up.
+    Open(Undecided),
+}
+
+impl From<Contradiction> for Refusal {
+    fn from(contradiction: Contradiction) -> Self {
+        Self::Contradiction(contradiction)
+    }
+}
+
+impl From<Undecided> for Refusal {
+    fn from(why: Undecided) -> Self {
+        Self::Open(why)
+    }
 }
 
 /// `[]` and absent are one thing: what appends start from.
@@ -64,50 +79,56 @@ pub(crate) fn normal(history: &History, value: ValueId) -> ValueId {
 }
 
 /// Makes the problem of a history.
-pub(crate) fn observe(history: &History, ryow: Ryow) -> Result<Problem, Refusal> {
-    observe_with(history, ryow, Repeats::OneVersion, &[])
+pub(crate) fn observe(history: &History, options: &Options) -> Result<Problem, Refusal> {
+    observe_with(history, options, Repeats::OneVersion, &[])
 }
 
 /// As [`observe`], for levels at which several reads of one key may differ; the reads of transactions that are `blind`
 /// (an entry a transaction of the history, or none at all) are left out.
 pub(crate) fn observe_with(
     history: &History,
-    ryow: Ryow,
+    options: &Options,
     repeats: Repeats,
     blind: &[bool],
 ) -> Result<Problem, Refusal> {
-    let mut problem = look(history, ryow, repeats, blind, None)?;
-    settle(&mut problem).map_err(Refusal::Contradiction)?;
+    let mut problem = look(history, options, repeats, blind, None)?;
+    settle(&mut problem, &options.budget)?;
     Ok(problem)
 }
 
 /// The problem before conclusions are drawn from it, which may rest on transactions that a part does not have. What
 /// predicates say on demand is said for some transactions, ascending.
-pub(crate) fn observe_unsettled(history: &History, ryow: Ryow, but: &[TxnId]) -> Result<Problem, Refusal> {
-    look(history, ryow, Repeats::OneVersion, &[], Some(but))
+pub(crate) fn observe_unsettled(
+    history: &History,
+    options: &Options,
+    but: &[TxnId],
+) -> Result<Problem, Refusal> {
+    look(history, options, Repeats::OneVersion, &[], Some(but))
 }
 
 /// As [`observe`], but where it can wait what predicates say of keys they did not return is left out
 /// ([`crate::demand`]).
-pub(crate) fn observe_on_demand(history: &History, ryow: Ryow) -> Result<Problem, Refusal> {
-    let mut problem = observe_unsettled(history, ryow, &[])?;
-    settle(&mut problem).map_err(Refusal::Contradiction)?;
+pub(crate) fn observe_on_demand(history: &History, options: &Options) -> Result<Problem, Refusal> {
+    let mut problem = observe_unsettled(history, options, &[])?;
+    settle(&mut problem, &options.budget)?;
     Ok(problem)
 }
 
 fn look(
     history: &History,
-    ryow: Ryow,
+    options: &Options,
     repeats: Repeats,
     blind: &[bool],
     on_demand_but: Option<&[TxnId]>,
 ) -> Result<Problem, Refusal> {
-    let mut walk = Walk::new(history, ryow, repeats, on_demand_but);
+    let mut walk = Walk::new(history, options, repeats, on_demand_but)?;
     walk.blind = blind.to_vec();
     walk.transactions()?;
+    options.budget.check()?;
     let Walk { mut problem, known, raw_reads, claims, claimed, open_reads, appends, mut list_reads, .. } =
         walk;
     sort_versions(&mut problem);
+    options.budget.check()?;
     let raw = Raw {
         contents: &known,
         reads: &raw_reads,
@@ -117,10 +138,10 @@ fn look(
         bases: &walk.bases,
         unshown: &walk.unshown,
     };
-    resolve(&mut problem, &raw, &mut list_reads).map_err(Refusal::Contradiction)?;
+    resolve(&mut problem, &raw, &mut list_reads, &options.budget)?;
     drop(raw_reads);
     if !appends.is_empty() || !list_reads.is_empty() {
-        lists::resolve(history, &mut problem, &appends, &list_reads)?;
+        lists::resolve(history, &mut problem, &appends, &list_reads, &options.budget)?;
     }
     Ok(problem)
 }
@@ -143,6 +164,7 @@ struct Touch<'h> {
 }
 
 struct Walk<'h> {
+    meter: Meter<'h>,
     history: &'h History,
     known: Contents<'h>,
     ryow: Ryow,
@@ -176,7 +198,13 @@ struct Walk<'h> {
 }
 
 impl<'h> Walk<'h> {
-    fn new(history: &'h History, ryow: Ryow, repeats: Repeats, on_demand_but: Option<&[TxnId]>) -> Self {
+    fn new(
+        history: &'h History,
+        options: &'h Options,
+        repeats: Repeats,
+        on_demand_but: Option<&[TxnId]>,
+    ) -> Result<Self, Undecided> {
+        let Options { ryow, ref budget, .. } = *options;
         let keys = history.keys().len();
         let initial = {
             let mut initial = vec![ValueId::ABSENT; keys];
@@ -185,10 +213,11 @@ impl<'h> Walk<'h> {
             }
             initial
         };
-        let known = Contents::of(history, ryow);
+        let known = Contents::of(history, ryow, budget)?;
         let is_on_demand = on_demand_but.is_some() && demand::can_wait(history, &known, ryow);
-        let universe = Universe::of(history, &known, !is_on_demand);
-        Self {
+        let universe = Universe::of(history, &known, !is_on_demand, budget)?;
+        Ok(Self {
+            meter: budget.meter(),
             history,
             known,
             ryow,
@@ -216,7 +245,7 @@ impl<'h> Walk<'h> {
             },
             is_on_demand: false,
             asked: Vec::new(),
-        }
+        })
     }
 
     fn transactions(&mut self) -> Result<(), Refusal> {
@@ -243,11 +272,13 @@ impl<'h> Walk<'h> {
                 self.problem.is_on_demand && self.on_demand_but.binary_search(&transaction.id()).is_err();
             self.is_scripted = transaction.ops().any(|(_, operation)| self.is_open(&operation));
             for (op, operation) in transaction.ops() {
+                self.meter.step()?;
                 let done = self.operation(txn, op, operation);
                 self.forgive(txn, done)?;
             }
             let done = if self.is_scripted { self.settle_scripts(txn) } else { Ok(()) };
             self.forgive(txn, done)?;
+            self.meter.steps(self.touches.len())?;
             let done = self.finish(txn).map_err(Refusal::Contradiction);
             self.forgive(txn, done)?;
         }
@@ -339,6 +370,7 @@ impl<'h> Walk<'h> {
         let universe = self.universe.as_ref().expect("an operation on many keys makes one");
         let visited = universe.visited(range, reverse, to_the_end, rows);
         for (key, value) in visited.ok_or(Refusal::Contradiction(Contradiction::BadRows { op }))? {
+            self.meter.step()?;
             if value.is_known() {
                 let value = normal(self.history, value);
                 self.read(txn, op, key, value).map_err(Refusal::Contradiction)?;
@@ -357,7 +389,8 @@ impl<'h> Walk<'h> {
             return Err(bad_rows);
         }
         let returned: Vec<KeyId> = rows.iter().map(|row| row.key).collect();
-        for key in self.concerned(predicate, &returned) {
+        for key in self.concerned(predicate, &returned)? {
+            self.meter.step()?;
             let row = sorted.binary_search_by_key(&key, |row| row.key).ok();
             let value = row.map_or(ValueId::ABSENT, |row| normal(self.history, sorted[row].value));
             if value.is_known() && value != ValueId::ABSENT {
@@ -376,16 +409,17 @@ impl<'h> Walk<'h> {
 
     /// The keys of which a predicate says something now: those it may ever hold of; where that can wait, those that the
     /// transaction touched, and those that it returned or wrote.
-    fn concerned(&self, predicate: &Predicate, named: &[KeyId]) -> Vec<KeyId> {
+    fn concerned(&self, predicate: &Predicate, named: &[KeyId]) -> Result<Vec<KeyId>, Undecided> {
         if !self.is_on_demand {
             let universe = self.universe.as_ref().expect("an operation on many keys makes one");
-            return universe.concerned(self.history, &self.known, predicate, named.iter().copied());
+            let named = named.iter().copied();
+            return universe.concerned(self.history, &self.known, predicate, named, &self.meter);
         }
         let touched = self.touches.iter().map(|touch| KeyId(touch.key));
         let mut keys: Vec<KeyId> = touched.chain(named.iter().copied()).collect();
         keys.sort_unstable();
         keys.dedup();
-        keys
+        Ok(keys)
     }
 
     /// A predicate write whose keys the database reported.
@@ -398,7 +432,8 @@ impl<'h> Walk<'h> {
         keys: Option<&[KeyId]>,
     ) -> Result<(), Refusal> {
         let Some(keys) = keys else {
-            for key in self.concerned(predicate, &[]) {
+            for key in self.concerned(predicate, &[])? {
+                self.meter.step()?;
                 self.touch(txn, key).script.push(Action::SetWhere { op, predicate, set });
             }
             return Ok(());
@@ -409,7 +444,8 @@ impl<'h> Walk<'h> {
         if twice || count.is_some_and(|count| count != keys.len() as u64) {
             return Err(Refusal::Contradiction(Contradiction::BadRows { op }));
         }
-        for key in self.concerned(predicate, keys) {
+        for key in self.concerned(predicate, keys)? {
+            self.meter.step()?;
             let truth = sorted.binary_search(&key).is_ok();
             let claim = Claim { test: Test::Where(predicate), truth, op };
             if self.is_scripted {
@@ -628,10 +664,14 @@ impl<'h> Walk<'h> {
                 Some(op) => self.settle_open((txn, op, key), &script, &mut counted),
                 // What is wrong with one action takes nothing away from those behind it: others may have seen them.
                 None => {
+                    self.meter.steps(script.len())?;
                     let acted: Vec<_> = script.iter().map(|action| self.act(txn, key, action)).collect();
                     acted.into_iter().collect()
                 }
             };
+            if matches!(done, Err(Refusal::Open(_))) {
+                return done;
+            }
             result = result.and(done);
         }
         for (op, count, matched) in counted {
@@ -677,13 +717,14 @@ impl<'h> Walk<'h> {
         let contents = self.contents.get(key.index()).into_iter().flatten().copied().chain(lists);
         let initial = self.problem.initial[key.index()];
         let contents = contents.chain([ValueId::ABSENT, initial]);
-        let outcomes = scripts::outcomes(&self.known, self.ryow, script, contents);
+        let outcomes = scripts::outcomes(&self.known, self.ryow, script, contents, &self.meter)?;
         if outcomes.is_empty() {
             return Err(Refusal::Contradiction(Contradiction::NoSource { op, key }));
         }
         let of = self.problem.matches.len() as u32;
         let first = self.problem.alternatives.len() as u32;
         for outcome in outcomes {
+            self.meter.steps(1 + counted.len() * outcome.trace.matched.len())?;
             let index = self.problem.alternatives.len() as u32;
             for (op, _, matched) in counted.iter_mut() {
                 if outcome.trace.matched.contains(op) {
@@ -719,7 +760,7 @@ impl<'h> Walk<'h> {
         contents.extend([ValueId::ABSENT, self.problem.initial[key.index()]]);
         contents.sort_unstable();
         contents.dedup();
-        let branches = scripts::branches(&self.known, self.ryow, script, &contents);
+        let branches = scripts::branches(&self.known, self.ryow, script, &contents, &self.meter)?;
         if branches.is_empty() {
             return Err(Refusal::Contradiction(Contradiction::NoSource { op, key }));
         }
@@ -727,6 +768,7 @@ impl<'h> Walk<'h> {
         let of = self.problem.matches.len() as u32;
         let first = self.problem.alternatives.len() as u32;
         for branch in branches {
+            self.meter.steps(1 + branch.seen.len() * contents.len())?;
             let index = self.problem.alternatives.len() as u32;
             for (op, _, matched) in counted.iter_mut() {
                 if branch.matched.contains(op) {

@@ -17,7 +17,7 @@ use crate::naming;
 use crate::observe::observe;
 use crate::problem::{NONE, Problem, Read, Standing, Txn};
 use crate::restrict::restrict;
-use crate::verdict::{Evidence, Options, Ryow};
+use crate::verdict::{Budget, Evidence, Options, Ryow, Undecided};
 use history::{History, Id, OpId, Operation, TxnId, ValueId};
 use rustc_hash::FxHashSet;
 
@@ -85,8 +85,9 @@ pub(crate) fn crowd(history: &History, txns: &[TxnId], level: Level, options: &O
 
 fn of(history: &History, txns: &[TxnId], ryow: Ryow) -> Option<Crowd> {
     let part = restrict(history, txns);
-    let problem = observe(&part.history, ryow).ok()?;
-    let found = find(&problem)?;
+    let options = Options { ryow, ..Options::default() };
+    let problem = observe(&part.history, &options).ok()?;
+    let found = find(&problem, &options.budget).ok()??;
     let origin = |txn: Txn| part.txns[problem.txns[txn as usize].index()];
     let back = Back { part: &part.history, txns: &part.txns, whole: history };
     Some(Crowd {
@@ -120,9 +121,11 @@ impl Found {
 }
 
 /// The smallest crowd.
-pub(crate) fn find(problem: &Problem) -> Option<Found> {
+pub(crate) fn find(problem: &Problem, budget: &Budget) -> Result<Option<Found>, Undecided> {
+    let meter = budget.meter();
     let mut replaced: Vec<(u32, ValueId, Txn, u32)> = Vec::new();
     for (id, read) in (0..).zip(&problem.reads) {
+        meter.step()?;
         let is_certain = |version: u32| problem.alternative_of_version(version) == NONE;
         // What was not shown in a range or by a predicate is no version that was read, and bases are none either.
         let is_none =
@@ -139,14 +142,25 @@ pub(crate) fn find(problem: &Problem) -> Option<Found> {
     }
     replaced.sort_unstable();
     replaced.dedup_by_key(|&mut (key, value, txn, _)| (key, value, txn));
-    let crowds = replaced.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)).filter_map(|readers| {
+    let crowd = |readers: &[(u32, ValueId, Txn, u32)]| {
         let &(key, value, ..) = readers.first()?;
         let (writers, from_start) = versions(problem, key, value)?;
         let count = writers.len() + usize::from(from_start);
         let readers = readers.get(..=count)?.iter().map(|&(.., id)| id).collect();
         Some(Found { readers, writers, from_start })
-    });
-    crowds.min_by_key(|found| found.readers.len())
+    };
+    let mut smallest: Option<Found> = None;
+    for readers in replaced.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
+        let versions = readers.first().map_or(0, |&(key, ..)| problem.versions_of_key(key).len());
+        meter.steps(1 + versions)?;
+        let is_smaller = |found: &Found| {
+            smallest.as_ref().is_none_or(|smallest| found.readers.len() < smallest.readers.len())
+        };
+        if let Some(found) = crowd(readers).filter(is_smaller) {
+            smallest = Some(found);
+        }
+    }
+    Ok(smallest)
 }
 
 /// The value that a read with several candidates saw, if they all have the same.

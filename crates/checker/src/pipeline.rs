@@ -24,7 +24,7 @@ use crate::rows;
 use crate::saturate::{self, Round, Saturation};
 use crate::schedule::{self, Scheduled};
 use crate::settle::settle;
-use crate::verdict::{Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
+use crate::verdict::{Budget, Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use crate::weak;
 use history::{History, TxnId};
 use solver::Counters;
@@ -115,8 +115,8 @@ pub(crate) fn decide_sharing(
     let started = Instant::now();
     // A module's additions are to the whole: nothing is left for later.
     let observed = match options.strategy {
-        Strategy::Lazy if level.modules().is_empty() => shared.one_version(history, options.ryow),
-        _ => observe::observe(history, options.ryow).map(|mut problem| {
+        Strategy::Lazy if level.modules().is_empty() => shared.one_version(history, options),
+        _ => observe::observe(history, options).map(|mut problem| {
             modules::adopt(history, level, &mut problem);
             Cow::Owned(problem)
         }),
@@ -127,6 +127,7 @@ pub(crate) fn decide_sharing(
             return Decision::Impossible(core::of_contradiction(history, &contradiction));
         }
         Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
+        Err(Refusal::Open(why)) => return Decision::Open(why),
     };
     stats.record("observe_ms", milliseconds(started));
     if options.strategy != Strategy::Lazy {
@@ -268,11 +269,15 @@ fn still_impossible(
         return Ok(false);
     }
     let told = if problem.is_on_demand {
-        let Ok(mut told) = observe::observe_unsettled(history, options.ryow, part) else { return Ok(true) };
-        if settle(&mut told).is_err() {
-            return Ok(true);
+        let observed = observe::observe_unsettled(history, options, part).and_then(|mut told| {
+            settle(&mut told, &options.budget)?;
+            Ok(told)
+        });
+        match observed {
+            Ok(told) => Cow::Owned(told),
+            Err(Refusal::Open(why)) => return Err(why),
+            Err(Refusal::Contradiction(_) | Refusal::Unsupported(_)) => return Ok(true),
         }
-        Cow::Owned(told)
     } else {
         Cow::Borrowed(problem)
     };
@@ -292,61 +297,85 @@ pub(crate) fn explain(
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
+    try_explain(history, problem, level, options, stats).unwrap_or_else(Decision::Open)
+}
+
+fn try_explain(
+    history: &History,
+    problem: &Problem,
+    level: Level,
+    options: &Options,
+    stats: &mut Stats,
+) -> Result<Decision, Undecided> {
+    let budget = &options.budget;
+    budget.check()?;
     // 3. What every explanation has.
     let known = Known::new(history, problem, level, options.clock_skew);
     // 4. What counting shows, no search finds. A cycle is shorter to tell.
-    if let Some(crowd) = pigeonhole::find(problem) {
-        let txns = match schedule::schedule(history, problem, &known) {
-            Scheduled::Stuck(stuck) => core::known_cycle(problem, &known, &stuck),
-            Scheduled::Order { .. } => crowd.txns(problem),
+    if let Some(crowd) = pigeonhole::find(problem, budget)? {
+        let txns = match schedule::schedule(history, problem, &known, budget) {
+            Ok(Scheduled::Stuck(stuck)) => core::known_cycle(problem, &known, &stuck),
+            Ok(Scheduled::Order { .. }) | Err(_) => crowd.txns(problem),
         };
-        return Decision::Impossible(txns.into_iter().map(|txn| problem.txns[txn as usize]).collect());
+        let txns = txns.into_iter().map(|txn| problem.txns[txn as usize]).collect();
+        return Ok(Decision::Impossible(txns));
     }
     // 5. Where many reads are ambiguous: what follows from it. It serves acceptance only, because a
     //    contradiction found with its help does not show all that it rests on.
     if options.passes.saturate && saturate::is_worth_it(problem, &known) {
-        if let Some(witness) = at_first_sight(history, problem, &known) {
-            return Decision::Possible(witness);
+        if let Some(witness) = at_first_sight(history, problem, &known, budget)? {
+            return Ok(Decision::Possible(witness));
         }
         let started = Instant::now();
-        let saturated = saturated(history, problem, &known);
+        let saturated = saturated(history, problem, &known, budget)?;
         stats.record("saturate_ms", milliseconds(started));
         if let Some((problem, known)) = saturated
             && let decided @ (Decision::Possible(_) | Decision::Open(_)) =
-                search(history, Cow::Owned(problem), &known, options, stats)
+                search(history, Cow::Owned(problem), &known, options, stats)?
         {
-            return decided;
+            return Ok(decided);
         }
     }
     search(history, Cow::Borrowed(problem), &known, options, stats)
 }
 
 /// The first order, if it explains everything: then nothing has to be ruled out.
-fn at_first_sight(history: &History, problem: &Problem, known: &Known) -> Option<Witness> {
-    let Scheduled::Order { position, suspects, .. } = schedule::schedule(history, problem, known) else {
-        return None;
+fn at_first_sight(
+    history: &History,
+    problem: &Problem,
+    known: &Known,
+    budget: &Budget,
+) -> Result<Option<Witness>, Undecided> {
+    let scheduled = schedule::schedule(history, problem, known, budget)?;
+    let Scheduled::Order { position, suspects, .. } = scheduled else { return Ok(None) };
+    let asks_nothing = |demand: Demand<'_>| {
+        let missing = demand.missing(problem, known, &position, &[], budget)?;
+        Ok(missing.is_empty())
     };
     let fits = suspects.is_empty()
-        && (!problem.is_on_demand
-            || Demand::new(history, problem).missing(problem, known, &position, &[]).is_empty());
-    fits.then(|| witness(problem, known, &position, &[]))
+        && (!problem.is_on_demand || Demand::new(history, problem, budget).and_then(asks_nothing)?);
+    Ok(fits.then(|| witness(problem, known, &position, &[])))
 }
 
 /// A round that rules out a smaller share of the candidates is the last.
 const SATURATED: f64 = 0.25;
 
 /// The problem with fewer candidates and more edges; none if that shows a contradiction.
-fn saturated(history: &History, problem: &Problem, known: &Known) -> Option<(Problem, Known)> {
+fn saturated(
+    history: &History,
+    problem: &Problem,
+    known: &Known,
+    budget: &Budget,
+) -> Result<Option<(Problem, Known)>, Undecided> {
     let (mut problem, mut known) = (problem.clone(), known.clone());
     let saturation = Saturation::new(&problem);
     loop {
-        let Scheduled::Order { position, .. } = schedule::schedule(history, &problem, &known) else {
-            return None;
-        };
-        match saturation.round(&mut problem, &mut known, &position) {
-            Round::RuledOut { share } if share < SATURATED => return Some((problem, known)),
+        let scheduled = schedule::schedule(history, &problem, &known, budget)?;
+        let Scheduled::Order { position, .. } = scheduled else { return Ok(None) };
+        match saturation.round(&mut problem, &mut known, &position, budget)? {
+            Round::RuledOut { share } if share < SATURATED => return Ok(Some((problem, known))),
             Round::RuledOut { .. } => {}
-            Round::Impossible => return None,
+            Round::Impossible => return Ok(None),
         }
     }
 }
@@ -358,16 +387,17 @@ fn search(
     known: &Known,
     options: &Options,
     stats: &mut Stats,
-) -> Decision {
+) -> Result<Decision, Undecided> {
     // 6. A first order.
     let started = Instant::now();
-    let scheduled = schedule::schedule(history, &problem, known);
+    let scheduled = schedule::schedule(history, &problem, known, &options.budget)?;
     stats.record("schedule_ms", milliseconds(started));
     let (mut position, mut suspects, readers) = match scheduled {
         Scheduled::Order { position, suspects, readers } => (position, suspects, readers),
         Scheduled::Stuck(stuck) => {
             let cycle = core::known_cycle(&problem, known, &stuck);
-            return Decision::Impossible(cycle.into_iter().map(|txn| problem.txns[txn as usize]).collect());
+            let cycle = cycle.into_iter().map(|txn| problem.txns[txn as usize]).collect();
+            return Ok(Decision::Impossible(cycle));
         }
     };
     stats.record("suspects", suspects.len() as f64);
@@ -388,23 +418,26 @@ fn search(
                 Refined::Impossible(core) => {
                     record(stats, &questions.counters());
                     let core = core.into_iter().map(|txn| problem.txns[txn as usize]);
-                    return Decision::Impossible(core.collect());
+                    return Ok(Decision::Impossible(core.collect()));
                 }
                 Refined::GaveUp(why) => {
                     record(stats, &questions.counters());
-                    return Decision::Open(why);
+                    return Err(why);
                 }
             }
         }
         // 8. What predicates say, where the order does not keep to it.
         let order = (&position[..], &effective[..]);
-        match demanded(history, &mut problem, known, order, &mut demand, &mut questions, stats) {
-            Ok(more) if more.is_empty() => {
+        let state = (&mut demand, &mut questions);
+        match demanded(history, &mut problem, known, order, state, &options.budget, stats)? {
+            Demanded::Keys(more) if more.is_empty() => {
                 questions.iter().for_each(|questions| record(stats, &questions.counters()));
-                return Decision::Possible(witness(&problem, known, &position, &effective));
+                return Ok(Decision::Possible(witness(&problem, known, &position, &effective)));
             }
-            Ok(more) => suspects = more,
-            Err(txn) => return Decision::Impossible(vec![problem.txns[txn as usize]]),
+            Demanded::Keys(more) => suspects = more,
+            Demanded::Impossible(txn) => {
+                return Ok(Decision::Impossible(vec![problem.txns[txn as usize]]));
+            }
         }
     }
 }
@@ -416,41 +449,54 @@ fn record(stats: &mut Stats, counters: &Counters) {
     stats.add("visited", counters.visited as f64);
 }
 
-/// Adds what predicates say and an order does not keep to. The keys to look at again; none if it keeps to everything. An
-/// error: a transaction of which something cannot be true at all.
+/// What comes of asking predicates about an order.
+enum Demanded {
+    /// The keys to look at again; none if the order keeps to everything.
+    Keys(Vec<u32>),
+    /// A transaction of which something cannot be true at all.
+    Impossible(Txn),
+}
+
+/// Adds what predicates say and an order does not keep to.
 fn demanded<'h>(
     history: &'h History,
     problem: &mut Cow<'_, Problem>,
     known: &Known,
     (position, effective): (&[u32], &[Txn]),
-    demand: &mut Option<Demand<'h>>,
-    questions: &mut Option<Questions>,
+    (demand, questions): (&mut Option<Demand<'h>>, &mut Option<Questions>),
+    budget: &Budget,
     stats: &mut Stats,
-) -> Result<Vec<u32>, Txn> {
+) -> Result<Demanded, Undecided> {
     if !problem.is_on_demand {
-        return Ok(Vec::new());
+        return Ok(Demanded::Keys(Vec::new()));
     }
     let started = Instant::now();
-    let demand = demand.get_or_insert_with(|| Demand::new(history, problem));
-    let missing = demand.missing(problem, known, position, effective);
+    let demand = match demand {
+        Some(demand) => demand,
+        None => demand.insert(Demand::new(history, problem, budget)?),
+    };
+    let missing = demand.missing(problem, known, position, effective, budget)?;
     stats.add("demand_ms", milliseconds(started));
     stats.add("demanded", missing.len() as f64);
     stats.add("demand_rounds", 1.0);
     if missing.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Demanded::Keys(Vec::new()));
     }
     let mut suspects: Vec<u32> = missing.iter().map(|&(_, key)| key.0).collect();
     suspects.sort_unstable();
     suspects.dedup();
     let before = problem.first_read.clone();
-    resolve::add_claims(problem.to_mut(), history, &demand.contents, &missing)?;
+    let added = resolve::add_claims(problem.to_mut(), history, &demand.contents, &missing, budget)?;
+    if let Some(impossible) = added {
+        return Ok(Demanded::Impossible(impossible));
+    }
     if let Some(questions) = questions {
         questions.renumber(|id| {
             let txn = before.partition_point(|&first| first <= id) - 1;
             problem.first_read[txn] + (id - before[txn])
         });
     }
-    Ok(suspects)
+    Ok(Demanded::Keys(suspects))
 }
 
 /// The order of nodes as an order of transactions.
@@ -521,7 +567,7 @@ mod tests {
         let mut taken_apart = 0;
         for seed in 0..3_000 {
             let history = shape.history(seed);
-            let Ok(problem) = observe::observe(&history, Default::default()) else { continue };
+            let Ok(problem) = observe::observe(&history, &Options::default()) else { continue };
             let bundles = parts::bundles(&problem, 3);
             taken_apart += usize::from(!bundles.is_empty());
             for (rule, session) in [

@@ -326,6 +326,12 @@ impl Problem {
         part.first_version.push(part.versions.len() as u32);
         sort_versions(&mut part);
         let mut read_now: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut sources = Sources {
+            whole: self,
+            version_now: &version_now,
+            with_value: FxHashMap::default(),
+            missing: FxHashMap::default(),
+        };
         for &old in keep {
             part.first_read.push(part.reads.len() as u32);
             for id in self.read_ids(old) {
@@ -334,30 +340,12 @@ impl Problem {
                 if self.is_impossible(alternative) {
                     continue;
                 }
-                let sources: Vec<u32> =
-                    if read.is_known() { vec![read.source] } else { self.candidates(read).collect() };
-                let kept = |&version: &u32| version >= INITIAL || version_now[version as usize] != NONE;
-                if sources.is_empty() {
+                if !read.is_known() && self.candidates(read).next().is_none() {
                     // Nobody is left who can have written it.
                     read_now.insert(id as u32, NONE);
                     continue;
                 }
-                if !sources.iter().all(kept) {
-                    continue;
-                }
-                let mut sources: Vec<u32> = sources
-                    .into_iter()
-                    .map(|version| if version >= INITIAL { version } else { version_now[version as usize] })
-                    .collect();
-                sources.sort_unstable();
-                let (source, candidates) = match sources[..] {
-                    [only] if read.is_known() => (only, 0),
-                    ref some => {
-                        let first = part.by_value.len() as u32;
-                        part.by_value.extend(some.iter().map(|&version| (ValueId::UNKNOWN, version)));
-                        (first, some.len() as u32)
-                    }
-                };
+                let Some((source, candidates)) = sources.of(read, alternative, &mut part) else { continue };
                 if alternative != NONE {
                     read_now.insert(id as u32, part.reads.len() as u32);
                 }
@@ -557,6 +545,107 @@ fn is_in(list: &[u32], id: usize) -> bool {
 /// Whether a version is in a list that is ascending by version.
 fn is_listed(list: &[(ValueId, u32)], version: u32) -> bool {
     list.binary_search_by_key(&version, |&(_, listed)| listed).is_ok()
+}
+
+/// Who can have written what reads of a part saw. Reads of one value share their candidates, and a read that names those
+/// that are none goes on doing so: listing them all for every read would take the square of the history.
+struct Sources<'a> {
+    whole: &'a Problem,
+    version_now: &'a [u32],
+    /// By where the versions with a value are listed: where they are in the part; `None` if not all are kept.
+    with_value: FxHashMap<u32, Option<(u32, u32)>>,
+    /// The versions of each key that are not kept.
+    missing: FxHashMap<u32, Vec<u32>>,
+}
+
+impl Sources<'_> {
+    /// `None` where somebody who can have written it is not kept, or where everybody who is can have.
+    fn of(&mut self, read: &Read, alternative: u32, part: &mut Problem) -> Option<(u32, u32)> {
+        if read.is_known() {
+            return Some((self.now(read.source)?, 0));
+        }
+        if read.candidates & ALL_BUT != 0 {
+            return self.all_but(read, alternative, part);
+        }
+        if !self.whole.is_narrowed(read) {
+            let group = match self.with_value.get(&read.source) {
+                Some(group) => *group,
+                None => {
+                    let group = self.group(read, part);
+                    self.with_value.insert(read.source, group);
+                    group
+                }
+            };
+            // Where only what was there at first has the value, it is listed below.
+            if group.is_none_or(|(_, len)| len > 0) {
+                return group;
+            }
+        }
+        self.listed(self.whole.candidates(read), part)
+    }
+
+    /// Where a version is in the part.
+    fn now(&self, version: u32) -> Option<u32> {
+        let kept = |version: u32| Some(self.version_now[version as usize]).filter(|&now| now != NONE);
+        if version >= INITIAL { Some(version) } else { kept(version) }
+    }
+
+    /// Whether a version of somebody who may have taken effect is not there any more.
+    fn is_missing(&self, version: u32) -> bool {
+        let is_live = || {
+            let of = self.whole.versions[version as usize].txn;
+            self.whole.standing[of as usize] != Standing::Out
+                && !self.whole.is_impossible(self.whole.alternative_of_version(version))
+        };
+        version < INITIAL && self.version_now[version as usize] == NONE && is_live()
+    }
+
+    fn group(&self, read: &Read, part: &Problem) -> Option<(u32, u32)> {
+        let piece = self.whole.listed(read);
+        if piece.iter().any(|&(_, version)| self.is_missing(version)) {
+            return None;
+        }
+        let value = piece[0].0;
+        let of_key = part.versions_of_key(read.key);
+        let first = of_key.partition_point(|&(other, _)| other < value);
+        let len = of_key[first..].iter().take_while(|&&(other, _)| other == value).count();
+        Some((part.key_start[read.key as usize] + first as u32, len as u32))
+    }
+
+    /// As a list of those that are none.
+    fn all_but(&mut self, read: &Read, alternative: u32, part: &mut Problem) -> Option<(u32, u32)> {
+        let piece = self.whole.listed(read);
+        if !self.missing.contains_key(&read.key) {
+            let all = self.whole.versions_of_key(read.key).iter().map(|&(_, version)| version);
+            let missing = all.filter(|&version| self.is_missing(version)).collect();
+            self.missing.insert(read.key, missing);
+        }
+        let missing = &self.missing[&read.key];
+        if missing.len() > piece.len() || !missing.iter().all(|&version| is_listed(piece, version)) {
+            return None;
+        }
+        let struck: Vec<u32> =
+            piece.iter().map(|&(_, version)| version).filter(|&it| self.now(it).is_some()).collect();
+        match struck.is_empty() {
+            true if alternative == NONE => None,
+            true => self.listed(self.whole.candidates(read), part),
+            false => self.listed(struck.into_iter(), part).map(|(first, len)| (first, len | ALL_BUT)),
+        }
+    }
+
+    /// Some versions, one by one; `None` if one of them is not kept.
+    fn listed(&self, versions: impl Iterator<Item = u32>, part: &mut Problem) -> Option<(u32, u32)> {
+        let first = part.by_value.len();
+        for version in versions {
+            let Some(now) = self.now(version) else {
+                part.by_value.truncate(first);
+                return None;
+            };
+            part.by_value.push((ValueId::UNKNOWN, now));
+        }
+        part.by_value[first..].sort_unstable();
+        Some((first as u32, (part.by_value.len() - first) as u32))
+    }
 }
 
 /// Groups the versions by key, each group ascending by value.

@@ -28,11 +28,11 @@ pub fn add_proof(certificate: &mut Certificate<'_>, history: &History, options: 
 }
 
 fn prove(part: &History, level: Level, options: &Options) -> Option<Vec<Lemma>> {
-    let problem = observe(part, options.ryow).ok()?;
+    let problem = observe(part, options).ok()?;
     if !problem.alternatives.is_empty() || problem.len() != part.len() {
         return None;
     }
-    if let Some(crowd) = pigeonhole::find(&problem) {
+    if let Some(crowd) = pigeonhole::find(&problem, &options.budget).ok()? {
         return Some(vec![Lemma::Crowd(crowd.readers(&problem).collect())]);
     }
     let mut question = Question {

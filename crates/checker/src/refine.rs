@@ -130,7 +130,7 @@ impl Questions {
 }
 
 /// How many steps of a budget's meter a round counts for: it may replay a whole key.
-const ROUND: usize = 64;
+const ROUND: usize = 512;
 
 struct Refiner<'a> {
     problem: &'a Problem,

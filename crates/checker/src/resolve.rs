@@ -3,13 +3,15 @@
 //! *Steps*: (1) a value: the versions of the key that carry it; a claim: those of which it holds; an alternative: those
 //! that lead to it; (2) no version is a contradiction, one a known source, several an open question.
 
+use crate::budget::{Budget, Meter};
 use crate::contents::Contents;
 use crate::demand::{self, Missing};
 use crate::gallop::gallop;
 use crate::lists::ListRead;
-use crate::observe::Contradiction;
+use crate::observe::{Contradiction, Refusal};
 use crate::problem::{ALL_BUT, INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::rows::Claim;
+use crate::verdict::Undecided;
 use history::{History, KeyId, OpId, ValueId};
 
 /// A read before it is looked up.
@@ -47,7 +49,9 @@ pub(crate) fn resolve(
     problem: &mut Problem,
     raw: &Raw<'_>,
     list_reads: &mut [ListRead],
-) -> Result<(), Contradiction> {
+    budget: &Budget,
+) -> Result<(), Refusal> {
+    let meter = budget.meter();
     let mut reads = Vec::with_capacity(raw.reads.len());
     let mut choices = Vec::new();
     let mut claimed = raw.claimed.iter().enumerate().peekable();
@@ -65,13 +69,14 @@ pub(crate) fn resolve(
                 fetched = raw.reads.len().min(fetched + READS_AT_ONCE);
                 fetch(problem, &raw.reads[id as usize..fetched], &hints);
             }
+            meter.step()?;
             let it = &raw.reads[id as usize];
             let place = reads.len() as u32;
             let is_base = bases.next_if(|base| **base == id).is_some();
             let is_unshown = unshown.next_if(|read| **read == id).is_some();
             if let Some(alternative) = open.next_if(|open| open.read == id) {
                 let fits = |value: ValueId| alternative.contents.binary_search(&value).is_ok();
-                match choose(problem, txn as Txn, it, fits, &mut choices) {
+                match choose(problem, txn as Txn, it, fits, &mut choices, &meter)? {
                     None => {}
                     Some((NONE, _)) => {
                         problem.alternatives[alternative.alternative as usize].is_possible = false;
@@ -92,7 +97,7 @@ pub(crate) fn resolve(
                     let end = raw.claimed.get(index + 1).map_or(raw.claims.len(), |&(_, next)| next as usize);
                     let claims = &raw.claims[first as usize..end];
                     let fits = |value| claims.iter().all(|claim| claim.accepts(raw.contents, value));
-                    match choose(problem, txn as Txn, it, fits, &mut choices) {
+                    match choose(problem, txn as Txn, it, fits, &mut choices, &meter)? {
                         Some((start, 1))
                             if is_certain(problem, &choices[start as usize - problem.by_value.len()]) =>
                         {
@@ -111,7 +116,7 @@ pub(crate) fn resolve(
             let (source, candidates) = found;
             if source == NONE {
                 if problem.standing[txn] == Standing::In {
-                    return Err(Contradiction::NoSource { op: it.op, key: KeyId(it.key) });
+                    return Err(Contradiction::NoSource { op: it.op, key: KeyId(it.key) }.into());
                 }
                 problem.standing[txn] = Standing::Out;
             }
@@ -128,13 +133,15 @@ pub(crate) fn resolve(
 }
 
 /// Adds what predicates say of keys, ascending by transaction. A transaction of which something cannot be true is
-/// returned if it certainly took effect.
+/// returned if it certainly took effect; an error if the budget is used up.
 pub(crate) fn add_claims(
     problem: &mut Problem,
     history: &History,
     contents: &Contents<'_>,
     missing: &[Missing],
-) -> Result<(), Txn> {
+    budget: &Budget,
+) -> Result<Option<Txn>, Undecided> {
+    let meter = budget.meter();
     let mut reads = Vec::with_capacity(problem.reads.len() + missing.len());
     let mut choices = Vec::new();
     let mut missing = missing.iter().copied().peekable();
@@ -152,9 +159,10 @@ pub(crate) fn add_claims(
                 &RawRead { key: key.0, value: ValueId::UNKNOWN, op },
                 fits,
                 &mut choices,
-            ) {
+                &meter,
+            )? {
                 None => {}
-                Some((NONE, _)) if problem.standing[txn as usize] == Standing::In => return Err(txn),
+                Some((NONE, _)) if problem.standing[txn as usize] == Standing::In => return Ok(Some(txn)),
                 Some((NONE, _)) => {
                     // Nobody but itself can have written it: it took no effect, if that matters to anybody.
                     if let Some(own) = problem.version_ids(txn).next() {
@@ -173,7 +181,7 @@ pub(crate) fn add_claims(
     problem.first_read[end] = reads.len() as u32;
     problem.reads = reads;
     problem.by_value.extend(choices);
-    Ok(())
+    Ok(None)
 }
 
 fn is_certain(problem: &Problem, &(_, version): &(ValueId, u32)) -> bool {
@@ -188,7 +196,9 @@ fn choose(
     raw: &RawRead,
     fits: impl Fn(ValueId) -> bool,
     choices: &mut Vec<(ValueId, u32)>,
-) -> Option<(u32, u32)> {
+    meter: &Meter<'_>,
+) -> Result<Option<(u32, u32)>, Undecided> {
+    meter.steps(problem.versions_of_key(raw.key).len())?;
     let first = choices.len();
     let versions = problem.versions_of_key(raw.key).iter();
     let others = versions.filter(|&&(_, version)| problem.versions[version as usize].txn != txn);
@@ -200,8 +210,8 @@ fn choose(
         fitting += usize::from(fits);
     }
     match fitting {
-        _ if fitting == count => return None,
-        0 => return Some((NONE, 0)),
+        _ if fitting == count => return Ok(None),
+        0 => return Ok(Some((NONE, 0))),
         _ => {}
     }
     let all_but = fitting > count - fitting;
@@ -210,7 +220,7 @@ fn choose(
     choices[first..].sort_unstable();
     let len = (choices.len() - first) as u32;
     let start = (problem.by_value.len() + first) as u32;
-    Some((start, if all_but { len | ALL_BUT } else { len }))
+    Ok(Some((start, if all_but { len | ALL_BUT } else { len })))
 }
 
 /// How many reads' versions are fetched at once.

@@ -17,7 +17,7 @@
 use crate::contents::Contents;
 use crate::levels::Level;
 use crate::rows::Universe;
-use crate::verdict::Ryow;
+use crate::verdict::{Budget, Ryow};
 use history::{Builder, History, Id, KeyId, Lock, Operation, Range, Row, Status, TxnId, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -38,7 +38,11 @@ pub(crate) fn restrict(history: &History, keep: &[TxnId]) -> Part {
 /// As [`restrict`], with scans and iterators as reads of the keys that they passed. For serializability and snapshot
 /// isolation, at which a transaction sees one state: operations do not stay in their places.
 pub(crate) fn restrict_to_reads(history: &History, keep: &[TxnId], ryow: Ryow) -> Part {
-    let universe = Universe::of(history, &Contents::of(history, ryow), false);
+    // It takes as long as going over the history.
+    let budget = Budget::unlimited();
+    let contents = Contents::of(history, ryow, &budget);
+    let universe = contents.and_then(|contents| Universe::of(history, &contents, false, &budget));
+    let universe = universe.ok().flatten();
     restrict_with(history, keep, false, universe)
 }
 

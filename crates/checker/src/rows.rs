@@ -16,7 +16,9 @@
 //! *Cost*: the keys visited; for a predicate, the values that satisfy it and the keys that may ever hold them.
 //! *Source*: vbox.txt §3.1 (predicate reads as truths about keys); boomslang.txt §A.4 (iterators).
 
+use crate::budget::{Budget, Meter};
 use crate::contents::Contents;
+use crate::verdict::Undecided;
 use history::{
     ColumnId, Comparison, History, Id, KeyId, NameRef, OpId, Operation, Predicate, Range, Row, Status,
     ValueId, ValueRef, Values,
@@ -115,9 +117,14 @@ pub(crate) struct Universe {
 
 impl Universe {
     /// `None` where every operation is about one key. Where it does not `say_who`, every key may hold anything.
-    pub(crate) fn of(history: &History, contents: &Contents<'_>, say_who: bool) -> Option<Self> {
+    pub(crate) fn of(
+        history: &History,
+        contents: &Contents<'_>,
+        say_who: bool,
+        budget: &Budget,
+    ) -> Result<Option<Self>, Undecided> {
         if !has_many(history) {
-            return None;
+            return Ok(None);
         }
         let operations = || history.transactions().flat_map(|it| it.ops()).map(|(_, operation)| operation);
         let ranks = history.keys().ranks();
@@ -130,9 +137,11 @@ impl Universe {
                     Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
                 )
             });
-        let holders = if by_predicate { holders(history, contents) } else { Vec::new() };
+        let holders = if by_predicate { holders(history, contents, budget)? } else { Vec::new() };
         let mut columns = FxHashMap::default();
+        let meter = budget.meter();
         for operation in operations() {
+            meter.step()?;
             if let Operation::Query { predicate, .. }
             | Operation::Update { predicate, .. }
             | Operation::DeleteWhere { predicate, .. } = operation
@@ -141,7 +150,7 @@ impl Universe {
                 columns.entry(column).or_insert_with(|| numbers(history.values(), &holders, column));
             }
         }
-        Some(Self { sorted, ranks, says_who: say_who, holders, columns })
+        Ok(Some(Self { sorted, ranks, says_who: say_who, holders, columns }))
     }
 
     /// The values that may satisfy a predicate, by their place in `holders`.
@@ -215,19 +224,31 @@ impl Universe {
         contents: &Contents<'_>,
         predicate: &Predicate,
         more: impl Iterator<Item = KeyId>,
-    ) -> Vec<KeyId> {
+        meter: &Meter<'_>,
+    ) -> Result<Vec<KeyId>, Undecided> {
         if !self.says_who {
-            return self.sorted.clone();
+            meter.steps(self.sorted.len())?;
+            return Ok(self.sorted.clone());
         }
-        let candidates = self.candidates(history.values(), predicate).into_iter();
-        let satisfying = candidates
-            .map(|place| &self.holders[place as usize])
-            .filter(|(value, _)| contents.holds(predicate, *value));
-        let mut keys: Vec<KeyId> =
-            satisfying.flat_map(|(_, keys)| keys.iter().copied()).chain(more).collect();
+        // Many values that satisfy a predicate may be held by the same few keys.
+        let mut is_in = vec![false; self.sorted.len()];
+        let mut keys: Vec<KeyId> = Vec::new();
+        let mut add = |key: KeyId| {
+            if !std::mem::replace(&mut is_in[key.index()], true) {
+                keys.push(key);
+            }
+        };
+        for place in self.candidates(history.values(), predicate) {
+            let (value, holders) = &self.holders[place as usize];
+            meter.step()?;
+            if contents.holds(predicate, *value) {
+                meter.steps(holders.len())?;
+                holders.iter().copied().for_each(&mut add);
+            }
+        }
+        more.for_each(add);
         keys.sort_unstable();
-        keys.dedup();
-        keys
+        Ok(keys)
     }
 }
 
@@ -291,7 +312,12 @@ fn numbers(values: &Values, holders: &[(ValueId, Vec<KeyId>)], column: ColumnId)
 
 /// Whatever was written to a key, or was there at first, it may hold; and what a predicate write sets, if its
 /// predicate holds of something that the key may hold.
-fn holders(history: &History, contents: &Contents<'_>) -> Vec<(ValueId, Vec<KeyId>)> {
+fn holders(
+    history: &History,
+    contents: &Contents<'_>,
+    budget: &Budget,
+) -> Result<Vec<(ValueId, Vec<KeyId>)>, Undecided> {
+    let meter = budget.meter();
     let mut keys_of: FxHashMap<ValueId, FxHashSet<KeyId>> = FxHashMap::default();
     let mut open: Vec<(&Predicate, ValueId)> = Vec::new();
     let mut add = |value: ValueId, key: KeyId| {
@@ -305,6 +331,7 @@ fn holders(history: &History, contents: &Contents<'_>) -> Vec<(ValueId, Vec<KeyI
     }
     for transaction in history.transactions().filter(|it| it.status() != Status::Aborted) {
         for (_, operation) in transaction.ops() {
+            meter.step()?;
             match operation {
                 Operation::Write { key, value } => add(value, key),
                 Operation::Update { set, keys: Some(keys), .. } => keys.iter().for_each(|&key| add(set, key)),
@@ -324,11 +351,18 @@ fn holders(history: &History, contents: &Contents<'_>) -> Vec<(ValueId, Vec<KeyI
     loop {
         let mut grown = false;
         for &(predicate, set) in &open {
-            let satisfying = keys_of.iter().filter(|(value, _)| contents.holds(predicate, **value));
-            let keys: Vec<KeyId> = satisfying.flat_map(|(_, keys)| keys.iter().copied()).collect();
-            let holders = keys_of.entry(set).or_default();
-            for key in keys {
-                grown |= holders.insert(key);
+            let mut holders = keys_of.remove(&set).unwrap_or_default();
+            let before = holders.len();
+            for (&value, keys) in &keys_of {
+                meter.step()?;
+                if contents.holds(predicate, value) {
+                    meter.steps(keys.len())?;
+                    holders.extend(keys);
+                }
+            }
+            grown |= holders.len() > before;
+            if !holders.is_empty() {
+                keys_of.insert(set, holders);
             }
         }
         if !grown {
@@ -342,5 +376,5 @@ fn holders(history: &History, contents: &Contents<'_>) -> Vec<(ValueId, Vec<KeyI
         holders.push((value, keys));
     }
     holders.sort_unstable_by_key(|&(value, _)| value);
-    holders
+    Ok(holders)
 }

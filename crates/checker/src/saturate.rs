@@ -17,8 +17,10 @@
 //! with that, all sessions at once; on 80,000 transactions that scan, rounds became four to eight times as fast.
 //! *Cost*: (reads · sessions) a round. *Source*: algorithms.md §1 and §2.
 
+use crate::budget::{Budget, Meter};
 use crate::constrain::Known;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
+use crate::verdict::Undecided;
 
 /// Ambiguous reads below which the search alone is faster, as a share of all transactions.
 const WORTH_ONE_IN: usize = 8;
@@ -56,22 +58,29 @@ impl Saturation {
     }
 
     /// Rules out candidates and adds edges.
-    pub(crate) fn round(&self, problem: &mut Problem, known: &mut Known, position: &[u32]) -> Round {
-        let clocks = Clocks::new(problem, known, &self.chains, position);
+    pub(crate) fn round(
+        &self,
+        problem: &mut Problem,
+        known: &mut Known,
+        position: &[u32],
+        budget: &Budget,
+    ) -> Result<Round, Undecided> {
+        let meter = budget.meter();
+        let clocks = Clocks::new(problem, known, &self.chains, position, &meter)?;
         let before = known.derived.len();
-        settle(problem, known, &clocks, &self.writers);
+        settle(problem, known, &clocks, &self.writers, &meter)?;
         // Whoever reads many keys of one writer says the same of it many times.
         known.derived[before..].sort_unstable();
         known.derived.dedup();
-        let Some((ruled_out, left)) = rule_out(problem, &clocks, &self.writers) else {
-            return Round::Impossible;
+        let Some((ruled_out, left)) = rule_out(problem, &clocks, &self.writers, &meter)? else {
+            return Ok(Round::Impossible);
         };
         // Where there is no candidate to rule out, edges tell whether it goes on.
         let (done, of) = match ruled_out + left {
             0 => (known.derived.len() - before, problem.len()),
             all => (ruled_out, all),
         };
-        Round::RuledOut { share: done as f64 / of.max(1) as f64 }
+        Ok(Round::RuledOut { share: done as f64 / of.max(1) as f64 })
     }
 }
 
@@ -116,7 +125,13 @@ struct Clocks<'a> {
 }
 
 impl<'a> Clocks<'a> {
-    fn new(problem: &Problem, known: &Known, chains: &'a Chains, position: &[u32]) -> Self {
+    fn new(
+        problem: &Problem,
+        known: &Known,
+        chains: &'a Chains,
+        position: &[u32],
+        meter: &Meter<'_>,
+    ) -> Result<Self, Undecided> {
         let mut order: Vec<Txn> =
             (0..problem.len() as Txn).filter(|&txn| chains.of[txn as usize].0 != NONE).collect();
         order.sort_unstable_by_key(|&txn| position[known.nodes.begin(txn) as usize]);
@@ -135,6 +150,7 @@ impl<'a> Clocks<'a> {
         let mut clocks = Self { chains, ticks: vec![0; len], ahead: vec![NONE; len] };
         let mut row = vec![0u32; chains.count];
         for &txn in &order {
+            meter.steps(chains.count * (1 + problem.reads_of(txn).len()))?;
             row.fill(0);
             preceding(txn).for_each(|other| {
                 let (chain, place) = chains.of[other as usize];
@@ -147,6 +163,7 @@ impl<'a> Clocks<'a> {
             clocks.ticks[txn as usize * chains.count..][..chains.count].copy_from_slice(&row);
         }
         for &txn in order.iter().rev() {
+            meter.steps(chains.count * (1 + problem.reads_of(txn).len()))?;
             row.copy_from_slice(clocks.after(txn));
             let (chain, place) = chains.of[txn as usize];
             row[chain as usize] = place;
@@ -157,7 +174,7 @@ impl<'a> Clocks<'a> {
                 }
             });
         }
-        clocks
+        Ok(clocks)
     }
 
     /// How many of each chain certainly come before a transaction.
@@ -284,7 +301,13 @@ fn any_less(left: &[u32], right: &[u32]) -> bool {
 
 /// What follows from known reads: versions certainly visible to the reader come before its source; those certainly after
 /// the source, after the reader.
-fn settle(problem: &Problem, known: &mut Known, clocks: &Clocks<'_>, writers: &Writers) {
+fn settle(
+    problem: &Problem,
+    known: &mut Known,
+    clocks: &Clocks<'_>,
+    writers: &Writers,
+    meter: &Meter<'_>,
+) -> Result<(), Undecided> {
     let versions = problem.versions.len();
     let is_in = |txn: Txn| problem.standing[txn as usize] == Standing::In;
     // By source; those of what was there at first by key, after all others.
@@ -296,6 +319,7 @@ fn settle(problem: &Problem, known: &mut Known, clocks: &Clocks<'_>, writers: &W
     let (mut unseen, mut later) = (vec![NONE; clocks.chains.count], vec![NONE; clocks.chains.count]);
     for group in 0..start.len() - 1 {
         let readers = &readers[start[group] as usize..start[group + 1] as usize];
+        meter.steps(1 + readers.len() * clocks.chains.count)?;
         if readers.is_empty() {
             continue;
         }
@@ -332,10 +356,16 @@ fn settle(problem: &Problem, known: &mut Known, clocks: &Clocks<'_>, writers: &W
             }
         }
     }
+    Ok(())
 }
 
 /// Keeps the candidates that nothing hides: how many were ruled out, and how many are left. None if a read has none.
-fn rule_out(problem: &mut Problem, clocks: &Clocks<'_>, writers: &Writers) -> Option<(usize, usize)> {
+fn rule_out(
+    problem: &mut Problem,
+    clocks: &Clocks<'_>,
+    writers: &Writers,
+    meter: &Meter<'_>,
+) -> Result<Option<(usize, usize)>, Undecided> {
     // What a read did not see rules out little, and there is much of it.
     let says = |read: &Read| {
         let is_in = problem.standing[read.txn as usize] == Standing::In;
@@ -353,6 +383,7 @@ fn rule_out(problem: &mut Problem, clocks: &Clocks<'_>, writers: &Writers) -> Op
         possible.clear();
         let mut all = 0;
         for version in problem.candidates(&read) {
+            meter.steps(clocks.chains.count)?;
             all += 1;
             let writer = problem.versions.get(version as usize).map(|it| clocks.chains.of[it.txn as usize]);
             let is_possible = match writer {
@@ -365,7 +396,7 @@ fn rule_out(problem: &mut Problem, clocks: &Clocks<'_>, writers: &Writers) -> Op
             }
         }
         if possible.is_empty() {
-            return None;
+            return Ok(None);
         }
         left += possible.len();
         if possible.len() < all {
@@ -373,7 +404,7 @@ fn rule_out(problem: &mut Problem, clocks: &Clocks<'_>, writers: &Writers) -> Op
             problem.narrow(id as usize, &possible);
         }
     }
-    Some((ruled_out, left))
+    Ok(Some((ruled_out, left)))
 }
 
 /// For versions of one key, in each chain the place of the first writer that is known to come after.

@@ -16,9 +16,11 @@
 //!
 //! *Cost*: O(operations · log). *Source*: algorithms.md §3 step 1.
 
+use crate::budget::{Budget, Meter};
 use crate::constrain::Known;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::pigeonhole;
+use crate::verdict::Undecided;
 use history::{History, ValueId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -91,21 +93,26 @@ struct Scarce {
 }
 
 impl Scarce {
-    fn of(problem: &Problem) -> Self {
+    fn of(problem: &Problem, meter: &Meter<'_>) -> Result<Self, Undecided> {
         let mut left: FxHashMap<(u32, ValueId), (u32, u32)> = FxHashMap::default();
         for read in problem.reads.iter().filter(|read| problem.standing[read.txn as usize] == Standing::In) {
+            meter.step()?;
             if let Some(taken) = taken(problem, read) {
                 left.entry(taken).or_default().0 += 1;
             }
         }
+        // The versions of a key are sorted by value.
         for (&(key, value), (_, coming)) in &mut left {
-            let versions = problem.versions_of_key(key).iter();
+            let versions = problem.versions_of_key(key);
+            let first = versions.partition_point(|&(other, _)| other < value);
+            let with_value = versions[first..].iter().take_while(|&&(other, _)| other == value);
             let comes = |version: u32| {
                 problem.standing[problem.versions[version as usize].txn as usize] == Standing::In
             };
-            *coming = versions.filter(|&&(other, version)| other == value && comes(version)).count() as u32;
+            *coming = with_value.filter(|&&(_, version)| comes(version)).count() as u32;
+            meter.steps(1 + *coming as usize)?;
         }
-        Self { left }
+        Ok(Self { left })
     }
 
     /// Whether somebody else needs the version that is there: those that are still to come are not enough.
@@ -190,24 +197,31 @@ struct Scheduler<'a> {
 }
 
 /// Makes the order.
-pub(crate) fn schedule(history: &History, problem: &Problem, known: &Known) -> Scheduled {
-    let mut scheduler = Scheduler::new(history, problem, known);
+pub(crate) fn schedule(
+    history: &History,
+    problem: &Problem,
+    known: &Known,
+    budget: &Budget,
+) -> Result<Scheduled, Undecided> {
+    let meter = budget.meter();
+    let mut scheduler = Scheduler::new(history, problem, known, &meter)?;
+    budget.check()?;
     scheduler.start();
     while scheduler.placed < problem.len() {
-        if !scheduler.step() {
+        if !scheduler.step(&meter)? {
             let stuck = (0..problem.len() as Txn)
                 .filter(|&txn| scheduler.state[txn as usize] != State::Placed)
                 .collect();
-            return Scheduled::Stuck(stuck);
+            return Ok(Scheduled::Stuck(stuck));
         }
     }
     scheduler.place_times();
     scheduler.check_counts();
-    Scheduled::Order {
+    Ok(Scheduled::Order {
         position: scheduler.position,
         suspects: scheduler.suspects,
         readers: scheduler.readers,
-    }
+    })
 }
 
 /// Numbers that say roughly when a transaction happened: the database's commit timestamp, the client's
@@ -235,7 +249,12 @@ fn hints(history: &History, problem: &Problem) -> Vec<u64> {
 }
 
 impl<'a> Scheduler<'a> {
-    fn new(history: &History, problem: &'a Problem, known: &'a Known) -> Self {
+    fn new(
+        history: &History,
+        problem: &'a Problem,
+        known: &'a Known,
+        meter: &Meter<'_>,
+    ) -> Result<Self, Undecided> {
         let n = problem.len();
         let keys = problem.keys();
         let mut it = Self {
@@ -253,7 +272,7 @@ impl<'a> Scheduler<'a> {
             open_readers: vec![0; problem.versions.len()],
             open_initial: vec![0; keys],
             locked_by: vec![NONE; if known.nodes.points == 2 { keys } else { 0 }],
-            scarce: Scarce::of(problem),
+            scarce: Scarce::of(problem, meter)?,
             came_true: vec![false; problem.alternatives.len()],
             begin_place: vec![NONE; n],
             commit_place: vec![NONE; n],
@@ -275,7 +294,7 @@ impl<'a> Scheduler<'a> {
         };
         it.index_readers();
         it.index_chains();
-        it
+        Ok(it)
     }
 
     fn is_in(&self, txn: Txn) -> bool {
@@ -359,8 +378,10 @@ impl<'a> Scheduler<'a> {
     }
 
     /// Places something. False: nothing can be placed.
-    fn step(&mut self) -> bool {
+    fn step(&mut self, meter: &Meter<'_>) -> Result<bool, Undecided> {
+        meter.step()?;
         if let Some(Reverse((_, txn))) = self.ready.pop() {
+            meter.steps(self.problem.read_ids(txn).len())?;
             match self.state[txn as usize] {
                 State::Ready => match self.obstacle(txn) {
                     None => self.place_whole(txn),
@@ -375,9 +396,9 @@ impl<'a> Scheduler<'a> {
                 },
                 State::Waiting | State::Placed => {}
             }
-            return true;
+            return Ok(true);
         }
-        self.begin_something() || self.force_something() || self.ignore_a_session()
+        Ok(self.begin_something(meter)? || self.force_something() || self.ignore_a_session())
     }
 
     /// A key for which it is better to wait, if there is one.
@@ -583,9 +604,9 @@ impl<'a> Scheduler<'a> {
     }
 
     /// Snapshot isolation: a begin that harms nobody, of a transaction whose commit must wait.
-    fn begin_something(&mut self) -> bool {
+    fn begin_something(&mut self, meter: &Meter<'_>) -> Result<bool, Undecided> {
         if self.known.nodes.points == 1 {
-            return false;
+            return Ok(false);
         }
         let mut aside = Vec::new();
         let mut found = None;
@@ -594,6 +615,7 @@ impl<'a> Scheduler<'a> {
                 continue;
             }
             let mut ids = self.problem.read_ids(txn);
+            meter.steps(1 + ids.len())?;
             let fits = ids.all(|id| {
                 self.problem.alternative_of_read(id as u32) != NONE || self.matches(&self.problem.reads[id])
             });
@@ -604,11 +626,11 @@ impl<'a> Scheduler<'a> {
             aside.push(Reverse((hint, txn)));
         }
         self.blocked.extend(aside);
-        let Some(txn) = found else { return false };
+        let Some(txn) = found else { return Ok(false) };
         self.place_begin(txn);
         // It stays parked where it is: what it waits for to commit is what it waited for before.
         self.begun.push(Reverse((self.hint[txn as usize], txn)));
-        true
+        Ok(true)
     }
 
     /// Nothing is safe: the earliest goes all the same, and its keys become suspects as reads fail.

@@ -14,9 +14,10 @@
 //! *Cost*: the contents of the key, for each script. *Source*: the open questions are boomslang.txt §5's
 //! superpositions.
 
+use crate::budget::Meter;
 use crate::contents::Contents;
 use crate::rows::{Claim, Test};
-use crate::verdict::Ryow;
+use crate::verdict::{Ryow, Undecided};
 use history::{KeyId, OpId, Predicate, ValueId};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -39,7 +40,7 @@ pub(crate) enum Action<'h> {
 }
 
 /// What running a script gives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Trace {
     /// The predicate writes that matched.
     pub(crate) matched: Vec<OpId>,
@@ -70,20 +71,27 @@ pub(crate) fn outcomes(
     ryow: Ryow,
     script: &[Action<'_>],
     contents: impl Iterator<Item = ValueId>,
-) -> Vec<Outcome> {
+    meter: &Meter<'_>,
+) -> Result<Vec<Outcome>, Undecided> {
     let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut place: FxHashMap<Trace, usize> = FxHashMap::default();
     for content in contents {
+        meter.steps(script.len())?;
         let Some(trace) = run(known, ryow, script, content) else { continue };
-        match outcomes.iter_mut().find(|outcome| outcome.trace == trace) {
-            Some(outcome) => outcome.contents.push(content),
-            None => outcomes.push(Outcome { trace, contents: vec![content] }),
+        match place.entry(trace) {
+            Entry::Occupied(same) => outcomes[*same.get()].contents.push(content),
+            Entry::Vacant(new) => {
+                let trace = new.key().clone();
+                new.insert(outcomes.len());
+                outcomes.push(Outcome { trace, contents: vec![content] });
+            }
         }
     }
     for outcome in &mut outcomes {
         outcome.contents.sort_unstable();
         outcome.contents.dedup();
     }
-    outcomes
+    Ok(outcomes)
 }
 
 /// Runs a script on what it found; `None` if a result does not fit.
@@ -190,16 +198,21 @@ pub(crate) fn branches<'h>(
     ryow: Ryow,
     script: &[Action<'h>],
     contents: &[ValueId],
-) -> Vec<Branch<'h>> {
+    meter: &Meter<'_>,
+) -> Result<Vec<Branch<'h>>, Undecided> {
     let mut branches = vec![Branch::default()];
     for action in script {
         let mut next = Vec::with_capacity(branches.len() + 1);
         for branch in branches {
+            meter.steps(1 + branch.seen.len())?;
+            if matches!(action, Action::Append { .. }) && branch.left.is_none() {
+                meter.steps(contents.len())?;
+            }
             branch.extend(known, ryow, action, contents, &mut next);
         }
         branches = next;
     }
-    merged(branches)
+    Ok(merged(branches))
 }
 
 /// Branches that come to the same, whatever they build on, are one.

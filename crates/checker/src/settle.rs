@@ -8,14 +8,15 @@
 //! *Cost*: the candidates of the reads, a few times. *Source*: unit propagation; boomslang.txt §5.2 collapses
 //! superpositions the same way.
 
-use crate::observe::Contradiction;
+use crate::budget::{Budget, Meter};
+use crate::observe::{Contradiction, Refusal};
 use crate::problem::{Alternative, Count, INITIAL, NONE, Problem, Standing, Txn};
 use history::KeyId;
 
 /// Supposes that an alternative came true, and draws all conclusions.
-pub(crate) fn suppose(problem: &mut Problem, alternative: u32) -> Result<(), Contradiction> {
+pub(crate) fn suppose(problem: &mut Problem, alternative: u32, budget: &Budget) -> Result<(), Refusal> {
     make_true(problem, alternative);
-    settle(problem)
+    settle(problem, budget)
 }
 
 /// Supposes that a transaction took effect or did not, and draws all conclusions.
@@ -23,30 +24,33 @@ pub(crate) fn suppose_standing(
     problem: &mut Problem,
     txn: Txn,
     standing: Standing,
-) -> Result<(), Contradiction> {
+    budget: &Budget,
+) -> Result<(), Refusal> {
     problem.standing[txn as usize] = standing;
-    drop_out(problem)?;
-    settle(problem)
+    drop_out(problem, &budget.meter())?;
+    settle(problem, budget)
 }
 
 /// Draws all conclusions that need no order.
-pub(crate) fn settle(problem: &mut Problem) -> Result<(), Contradiction> {
+pub(crate) fn settle(problem: &mut Problem, budget: &Budget) -> Result<(), Refusal> {
+    let meter = budget.meter();
     if problem.alternatives.is_empty() {
-        return settle_unknown(problem);
+        return settle_unknown(problem, &meter);
     }
-    settle_unknown(problem)?;
-    while settle_alternatives(problem)? {}
-    settle_unknown(problem)?;
+    settle_unknown(problem, &meter)?;
+    while settle_alternatives(problem, &meter)? {}
+    settle_unknown(problem, &meter)?;
     remove_settled(problem);
     Ok(())
 }
 
 /// One round over alternatives, reads and counts; whether something changed.
-fn settle_alternatives(problem: &mut Problem) -> Result<bool, Contradiction> {
-    let mut changed = settle_impossible(problem)?;
-    drop_out(problem)?;
+fn settle_alternatives(problem: &mut Problem, meter: &Meter<'_>) -> Result<bool, Refusal> {
+    let mut changed = settle_impossible(problem, meter)?;
+    drop_out(problem, meter)?;
     let mut work: Vec<u32> = (0..problem.reads.len() as u32).collect();
     while let Some(id) = work.pop() {
+        meter.step()?;
         let read = problem.reads[id as usize];
         if read.is_known()
             || problem.standing[read.txn as usize] != Standing::In
@@ -65,11 +69,11 @@ fn settle_alternatives(problem: &mut Problem) -> Result<bool, Contradiction> {
             changed = true;
         }
     }
-    Ok(settle_counts(problem)? || changed)
+    Ok(settle_counts(problem, meter)? || changed)
 }
 
 /// Alternatives that found what nobody left are impossible; the last one of a match is true.
-fn settle_impossible(problem: &mut Problem) -> Result<bool, Contradiction> {
+fn settle_impossible(problem: &mut Problem, meter: &Meter<'_>) -> Result<bool, Refusal> {
     let mut changed = false;
     for index in 0..problem.matches.len() {
         let it = problem.matches[index];
@@ -79,6 +83,7 @@ fn settle_impossible(problem: &mut Problem) -> Result<bool, Contradiction> {
         let mut possible = 0;
         let mut last = NONE;
         for alternative in it.first..it.end {
+            meter.step()?;
             if !problem.alternatives[alternative as usize].is_possible {
                 continue;
             }
@@ -134,13 +139,14 @@ fn make_true(problem: &mut Problem, alternative: u32) -> std::ops::Range<u32> {
 }
 
 /// How many keys a predicate write matched may leave no choice.
-fn settle_counts(problem: &mut Problem) -> Result<bool, Contradiction> {
+fn settle_counts(problem: &mut Problem, meter: &Meter<'_>) -> Result<bool, Refusal> {
     let mut changed = false;
     for index in 0..problem.counts.len() {
         let Count { txn, op, count, .. } = problem.counts[index];
         if problem.standing[txn as usize] == Standing::Out {
             continue;
         }
+        meter.steps(problem.counts[index].matched.len())?;
         let matched = std::mem::take(&mut problem.counts[index].matched);
         let of = |problem: &Problem, it: u32| problem.alternatives[it as usize].of;
         let live = matched.iter().copied().filter(|&it| problem.alternatives[it as usize].is_possible);
@@ -159,6 +165,7 @@ fn settle_counts(problem: &mut Problem) -> Result<bool, Contradiction> {
             }
         } else if wanted == Some(matches.len() as u64) {
             for it in matches.into_iter().map(|it| problem.matches[it as usize]) {
+                meter.steps((it.end - it.first) as usize * open.len())?;
                 for alternative in (it.first..it.end).filter(|it| !open.contains(it)) {
                     changed |=
                         std::mem::replace(&mut problem.alternatives[alternative as usize].is_possible, false);
@@ -196,11 +203,11 @@ fn remove_settled(problem: &mut Problem) {
 
 /// Decides which transactions of unknown outcome are in: those that somebody who is in must have seen.
 /// Those that nobody can have seen are out. The rest stay open.
-fn settle_unknown(problem: &mut Problem) -> Result<(), Contradiction> {
+fn settle_unknown(problem: &mut Problem, meter: &Meter<'_>) -> Result<(), Refusal> {
     if problem.standing.iter().all(|&standing| standing == Standing::In) {
         return Ok(());
     }
-    drop_out(problem)?;
+    drop_out(problem, meter)?;
     // Predicates may want anybody, and have not said so yet.
     let mut wanted = vec![problem.is_on_demand; problem.len()];
     let of = |problem: &Problem, standing| -> Vec<Txn> {
@@ -212,6 +219,7 @@ fn settle_unknown(problem: &mut Problem) -> Result<(), Contradiction> {
             let must = read.is_known() && problem.standing[txn as usize] == Standing::In;
             let sources: Vec<u32> =
                 if read.is_known() { vec![read.source] } else { problem.candidates(&read).collect() };
+            meter.steps(1 + sources.len())?;
             for version in sources.into_iter().filter(|&version| version < INITIAL) {
                 let writer = problem.versions[version as usize].txn as usize;
                 if must && problem.standing[writer] == Standing::Maybe {
@@ -230,15 +238,16 @@ fn settle_unknown(problem: &mut Problem) -> Result<(), Contradiction> {
         }
     }
     // An open read may have lost candidates; those that remain are as they were.
-    drop_out(problem)
+    drop_out(problem, meter)
 }
 
 /// Reads of transactions that are out constrain nothing; ambiguous reads may have become known or
 /// impossible as candidates dropped out. Repeats until nothing changes.
-fn drop_out(problem: &mut Problem) -> Result<(), Contradiction> {
+fn drop_out(problem: &mut Problem, meter: &Meter<'_>) -> Result<(), Refusal> {
     loop {
         let mut changed = false;
         for index in 0..problem.reads.len() {
+            meter.step()?;
             let read = problem.reads[index];
             let standing = problem.standing[read.txn as usize];
             if standing == Standing::Out {
@@ -258,7 +267,7 @@ fn drop_out(problem: &mut Problem) -> Result<(), Contradiction> {
             };
             match (left[..].first(), left.len()) {
                 (None, _) if standing == Standing::In => {
-                    return Err(Contradiction::NoSource { op: read.op, key: KeyId(read.key) });
+                    return Err(Contradiction::NoSource { op: read.op, key: KeyId(read.key) }.into());
                 }
                 (None, _) => {
                     problem.standing[read.txn as usize] = Standing::Out;

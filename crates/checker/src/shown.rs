@@ -135,14 +135,14 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
     use super::Shown;
-    use crate::Ryow;
+    use crate::Options;
     use crate::observe::observe;
     use history::formats::notation;
 
     /// The order that remains when only some transactions are kept, as pairs of their places in the whole.
     fn order(keep: &[u32]) -> Vec<(u32, u32)> {
         let text = "a: a(x,1)\nb: a(x,2)\nc: a(x,3)\nd: a(x,4)\ne: r(x,[1 2])\nf: r(x,[1 2 3])\n";
-        let problem = observe(&notation::parse(text).unwrap(), Ryow::Must).unwrap();
+        let problem = observe(&notation::parse(text).unwrap(), &Options::default()).unwrap();
         let part = Shown::new(&problem).part(&problem, keep);
         let txn = |version: u32| keep[part.versions[version as usize].txn as usize];
         let mut order: Vec<_> =
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn whoever_saw_most_tells() {
         let text = "a: a(x,1)\nb: a(x,2)\nc: r(x,[1])\nd: r(x,[1 2])\ne: a(y,1)\nf: r(y,[1])\n";
-        let problem = observe(&notation::parse(text).unwrap(), Ryow::Must).unwrap();
+        let problem = observe(&notation::parse(text).unwrap(), &Options::default()).unwrap();
         let shown = Shown::new(&problem);
         assert_eq!(shown.with_tellers(&[0]), [0, 3]);
         assert_eq!(shown.with_tellers(&[2]), [2]);

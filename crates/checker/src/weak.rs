@@ -60,7 +60,7 @@ use crate::pigeonhole;
 use crate::pipeline::{self, Decision};
 use crate::restrict::restrict_for;
 use crate::rows;
-use crate::verdict::{Options, Stats, Witness};
+use crate::verdict::{Options, Stats, Undecided, Witness};
 pub(crate) use argue::{argue, argue_problem};
 pub(crate) use bases::adjoin;
 pub(crate) use cycle::sort;
@@ -152,8 +152,10 @@ pub(crate) fn decide(
     let started = Instant::now();
     let is_explained = as_written::explains(history, level, options);
     stats.record("as_written_ms", milliseconds(started));
-    if is_explained {
-        return Decision::Possible(Witness::default());
+    match is_explained {
+        Ok(true) => return Decision::Possible(Witness::default()),
+        Ok(false) => {}
+        Err(why) => return Decision::Open(why),
     }
     if level.rule == Rule::ReadUncommitted {
         return dirty::decide(history, level, &options.budget);
@@ -213,6 +215,7 @@ fn decide_asked(
             return Decision::Impossible(core::of_contradiction(history, &contradiction));
         }
         Err(Refusal::Unsupported(what)) => return Decision::NotHere(what),
+        Err(Refusal::Open(why)) => return Decision::Open(why),
     };
     stats.record("observe_ms", milliseconds(started));
     // What another level may need again stays.
@@ -241,8 +244,8 @@ impl Asked {
 
     /// The problem of a history, with all that lists show.
     pub(crate) fn observe(&self, history: &History, options: &Options) -> Result<Problem, Refusal> {
-        let mut problem = observe_with(history, options.ryow, Repeats::EachItsOwn, &self.blind)?;
-        adjoin(&mut problem);
+        let mut problem = observe_with(history, options, Repeats::EachItsOwn, &self.blind)?;
+        adjoin(&mut problem, &options.budget)?;
         modules::adopt(history, self.setting.level, &mut problem);
         Ok(problem)
     }
@@ -255,7 +258,7 @@ impl Asked {
         shared: &'s LookedAt,
     ) -> Result<Cow<'s, Problem>, Refusal> {
         if self.blind.is_empty() && self.setting.level.modules().is_empty() {
-            return shared.each_its_own(history, options.ryow);
+            return shared.each_its_own(history, options);
         }
         self.observe(history, options).map(Cow::Owned)
     }
@@ -303,45 +306,58 @@ fn settle(
     options: &Options,
     stats: &mut Stats,
 ) -> Decision {
+    try_settle(history, problem, setting, shared, options, stats).unwrap_or_else(Decision::Open)
+}
+
+fn try_settle(
+    history: &History,
+    problem: &Problem,
+    setting: &Setting,
+    shared: Option<&LookedAt>,
+    options: &Options,
+    stats: &mut Stats,
+) -> Result<Decision, Undecided> {
+    let budget = &options.budget;
+    budget.check()?;
     // 2. The orders that count.
     let known = known(history, problem, setting.level, options.clock_skew);
     // 3. What counting shows, no search finds.
     if pigeonhole::applies(setting.level)
         && setting.sight != Sight::Asked
-        && let Some(crowd) = pigeonhole::find(problem)
+        && let Some(crowd) = pigeonhole::find(problem, budget)?
     {
-        return impossible(problem, crowd.txns(problem));
+        return Ok(impossible(problem, crowd.txns(problem)));
     }
     // 4. Without open questions.
     let started = Instant::now();
     if is_settled(problem)
-        && let Some(saturated) = saturate::saturate(history, problem, &known, setting.sight)
+        && let Some(saturated) = saturate::saturate(history, problem, &known, setting.sight, budget)?
     {
         stats.record("saturate_ms", milliseconds(started));
-        return match saturated {
+        return Ok(match saturated {
             Ok(()) => Decision::Possible(Witness::default()),
             Err(core) => impossible(problem, core),
-        };
+        });
     }
     // 5. With them. Where session order does not count it still tells the likely order: what keeps to it is
     //    explained, and a part that has no explanation, with or without sessions, settles it too.
     if !setting.level.session {
         let with_sessions = Known { session: true, ..known.clone() };
-        let make = || First::of(history, problem, &with_sessions);
+        let make = || First::of(history, problem, &with_sessions, budget);
         let decided = match shared.filter(|_| !setting.level.realtime) {
             Some(shared) => {
-                let first = shared.first_with_sessions(make);
+                let first = shared.first_with_sessions(make)?;
                 by_search(history, problem, (&with_sessions, first), setting, options, stats)
             }
-            None => by_search(history, problem, (&with_sessions, &make()), setting, options, stats),
+            None => by_search(history, problem, (&with_sessions, &make()?), setting, options, stats),
         };
         match decided {
-            Decision::Impossible(part) if !still_impossible(history, problem, setting, options, &part) => {}
-            decided => return decided,
+            Decision::Impossible(part) if !still_impossible(history, problem, setting, options, &part)? => {}
+            decided => return Ok(decided),
         }
     }
-    let first = First::of(history, problem, &known);
-    by_search(history, problem, (&known, &first), setting, options, stats)
+    let first = First::of(history, problem, &known, budget)?;
+    Ok(by_search(history, problem, (&known, &first), setting, options, stats))
 }
 
 fn by_search(
@@ -372,26 +388,26 @@ fn still_impossible(
     setting: &Setting,
     options: &Options,
     part: &[TxnId],
-) -> bool {
+) -> Result<bool, Undecided> {
     if rows::has_many(history) || !problem.added.is_empty() {
         // Where operations are about many keys, or modules add to the whole, a part is cut out of the problem.
         let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
         let part = problem.part(&part);
         let known = known(history, &part, setting.level, options.clock_skew);
-        let start = (&known, &First::of(history, &part, &known));
-        return part.len() < problem.len()
+        let start = (&known, &First::of(history, &part, &known, &options.budget)?);
+        return Ok(part.len() < problem.len()
             && matches!(
                 by_search(history, &part, start, setting, options, &mut Stats::default()),
                 Decision::Impossible(_)
-            );
+            ));
     }
     let part = restrict_for(history, part, setting.level);
     // A part that is the whole is decided by the caller.
-    part.history.len() < history.len()
+    Ok(part.history.len() < history.len()
         && matches!(
             pipeline::decide(&part.history, setting.level, options, &mut Stats::default()),
             Decision::Impossible(_)
-        )
+        ))
 }
 
 fn impossible(problem: &Problem, core: Vec<Txn>) -> Decision {

@@ -9,6 +9,7 @@ use checker::{Verdict, oracle::tiny::Random};
 use history::History;
 use history::formats::notation;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// An eighth of what a thread of the standard library gets.
 const STACK: usize = 256 << 10;
@@ -84,9 +85,10 @@ fn ring() -> String {
     text
 }
 
-/// A budget that ends without a clock: what comes after is not what is tested.
+/// A budget that is enough to walk along a chain: what comes after is not what is tested.
 fn options() -> Options {
     let budget = Budget::unlimited().with_steps(20_000, Undecided::Timeout);
+    let budget = budget.with_timeout(Duration::from_millis(250));
     Options { budget, threads: 2, ..Options::default() }
 }
 

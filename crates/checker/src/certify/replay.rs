@@ -23,9 +23,10 @@
 //! *Cost*: one visit an operation, O(n log n) for the sort. A scan or an iterator costs the rows it shows and a bit
 //! for each key of its range; a query or a predicate write looks at every key that is there.
 
+use super::Objection;
 use super::content::{Content, Seen, View};
 use super::refusal::Refusal;
-use crate::{Level, Rule, Ryow};
+use crate::{Budget, Level, Rule, Ryow};
 use history::{
     Column, History, Id, KeyId, Operation, Predicate, Range, Row, SessionId, Status, Transaction, TxnId,
     ValueId,
@@ -39,13 +40,22 @@ pub(super) fn replay(
     ryow: Ryow,
     clock_skew: i64,
     order: &[TxnId],
-) -> Result<(), Refusal> {
+    budget: &Budget,
+) -> Result<(), Objection> {
     let mut replay = Replay::new(history, level, ryow, clock_skew);
+    let meter = budget.meter();
+    // An operation on many keys may look at all of them.
+    let work = |txn: TxnId| {
+        let ops = history.transaction(txn).ops();
+        let keys = ops.map(|(_, it)| if it.key().is_some() { 1 } else { history.keys().len() });
+        keys.sum::<usize>()
+    };
     for (place, &txn) in order.iter().enumerate() {
+        meter.steps(1 + work(txn)).map_err(|why| Objection::Beyond(why.to_string()))?;
         // Places count from 1: 0 stands for the time before the first event.
         replay.mention(txn, place as u32 + 1)?;
     }
-    replay.finish()
+    Ok(replay.finish()?)
 }
 
 /// How far a transaction is.

@@ -17,6 +17,7 @@ use super::constraints::{Constraints, Edge, Unwritten};
 use super::questions::{certain_readers, initial_reads, live_versions};
 use crate::constrain::{Known, Nodes};
 use crate::observe::{INITIAL, Problem, Txn};
+use crate::verdict::Budget;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Versions that follow each other directly, oldest first; `from_initial` if the first one overwrote the initial state.
@@ -26,8 +27,14 @@ struct Chain {
 }
 
 /// Writes the constraints of a problem in which every read's writer and every outcome is known.
-pub(super) fn write(problem: &Problem, known: &Known, combine: bool) -> Result<Constraints, Unwritten> {
-    let constraints = Constraints::new(known.node_count(problem), known.edges(problem).collect());
+pub(super) fn write(
+    problem: &Problem,
+    known: &Known,
+    combine: bool,
+    budget: &Budget,
+) -> Result<Constraints, Unwritten> {
+    let constraints =
+        Constraints::new(known.node_count(problem), known.edges(problem).collect()).within(budget);
     let mut initial_readers = vec![Vec::new(); problem.keys()];
     for read in initial_reads(problem) {
         initial_readers[read.key as usize].push(read.txn);

@@ -6,7 +6,9 @@
 //! such that all edges together form no cycle.
 
 use crate::observe::{Problem, Txn};
+use crate::verdict::{Budget, Undecided};
 use solver::{Lit, Node, Var};
+use std::cell::Cell;
 
 pub(super) type Edge = (Node, Node);
 
@@ -20,6 +22,8 @@ pub(super) enum Unwritten {
     Contradiction,
     /// There would be more than this.
     TooLarge { questions: usize },
+    /// The budget is used up.
+    Open(Undecided),
 }
 
 /// Known edges, questions and clauses.
@@ -39,7 +43,13 @@ pub(super) struct Constraints {
     pub(super) effect: Vec<(Txn, Lit)>,
     /// What a question is about: two versions, the first before the second if it is answered by yes.
     pub(super) pairs: Vec<(u32, u32, Lit)>,
+    /// What may be used to write them, and how often it was not asked.
+    budget: Budget,
+    unasked: Cell<u32>,
 }
+
+/// How often writing goes on before the budget is asked.
+const UNASKED_MAX: u32 = 64;
 
 /// A literal as a place in an array.
 pub(super) fn index(lit: Lit) -> usize {
@@ -49,6 +59,11 @@ pub(super) fn index(lit: Lit) -> usize {
 impl Constraints {
     pub(super) fn new(nodes: usize, known: Vec<Edge>) -> Self {
         Self { nodes, known, ..Self::default() }
+    }
+
+    /// The same, written within a budget.
+    pub(super) fn within(self, budget: &Budget) -> Self {
+        Self { budget: budget.clone(), ..self }
     }
 
     /// How many questions there are.
@@ -84,7 +99,15 @@ impl Constraints {
     /// What is too large is refused while it is being written.
     pub(super) fn fits(&self) -> Result<(), Unwritten> {
         let count = self.len().max(self.clause_count()).max(self.known.len() / 4).max(self.edges.len() / 4);
-        if count > QUESTIONS_MAX { Err(Unwritten::TooLarge { questions: QUESTIONS_MAX }) } else { Ok(()) }
+        if count > QUESTIONS_MAX {
+            return Err(Unwritten::TooLarge { questions: QUESTIONS_MAX });
+        }
+        self.unasked.set(self.unasked.get() + 1);
+        if self.unasked.get() < UNASKED_MAX.min(self.budget.stride()) {
+            return Ok(());
+        }
+        self.unasked.set(0);
+        self.budget.check().map_err(Unwritten::Open)
     }
 
     /// The edges that a literal brings.

@@ -21,7 +21,7 @@ use super::{Found, Strategy};
 use crate::constrain::Known;
 use crate::levels::{Level, Rule};
 use crate::observe::{Problem, Txn};
-use crate::verdict::{Options, Undecided};
+use crate::verdict::{Budget, Options, Undecided};
 use history::History;
 use rustc_hash::FxHashMap;
 use solver::{Graph, Lit, Node, Var};
@@ -36,7 +36,10 @@ pub(super) fn decide(
 ) -> Found {
     let serial = Level { rule: Rule::Serializable, ..level };
     let known = Known::new(history, problem, serial, options.clock_skew);
-    let Some(induced) = Induced::of(problem, &known, pruned) else {
+    let Some(induced) = Induced::of(problem, &known, pruned, &options.budget) else {
+        if let Some(why) = options.budget.exhausted() {
+            return Found::Open(why);
+        }
         return Found::Open(Undecided::Unsupported(format!(
             "{} would have to ask more than {QUESTIONS_MAX} questions at once",
             Strategy::EagerPolysi
@@ -75,7 +78,7 @@ struct Induced<'a> {
 
 impl<'a> Induced<'a> {
     /// The constraints of the induced graph: first the questions of `pruned` in their order, then pairs of them.
-    fn of(problem: &'a Problem, known: &Known, pruned: &Constraints) -> Option<Constraints> {
+    fn of(problem: &'a Problem, known: &Known, pruned: &Constraints, budget: &Budget) -> Option<Constraints> {
         let nodes = known.node_count(problem);
         let mut induced = Self {
             problem,
@@ -102,7 +105,7 @@ impl<'a> Induced<'a> {
                 }
             }
         }
-        induced.compose()?;
+        induced.compose(budget)?;
         Some(induced.finish(nodes, pruned))
     }
 
@@ -130,9 +133,11 @@ impl<'a> Induced<'a> {
     }
 
     /// Dependencies, each followed by an anti-dependency; none if there are too many.
-    fn compose(&mut self) -> Option<()> {
+    fn compose(&mut self, budget: &Budget) -> Option<()> {
+        let meter = budget.meter();
         let mut count = 0;
         for node in 0..self.into.len() {
+            meter.steps(1 + self.into[node].len() * self.out[node].len()).ok()?;
             count += self.into[node].len() * self.out[node].len();
             if count > QUESTIONS_MAX * 4 || self.both.len() > QUESTIONS_MAX {
                 return None;

@@ -48,9 +48,11 @@ pub(crate) fn proposals(history: &History, level: Level, options: &Options) -> V
     if !is_order || options.mixed {
         return Vec::new();
     }
-    let Ok(problem) = observe(history, options.ryow) else { return Vec::new() };
+    let Ok(problem) = observe(history, options) else { return Vec::new() };
     let known = Known::new(history, &problem, level, options.clock_skew);
-    let Ok(constraints) = questions::write(&problem, &known, Readers::Carried) else { return Vec::new() };
+    let Ok(constraints) = questions::write(&problem, &known, Readers::Carried, &options.budget) else {
+        return Vec::new();
+    };
     let rounds = Rounds::of(&problem, &known, &constraints, options);
     let cycles = rounds.cycles();
     let mut scales = Scales {

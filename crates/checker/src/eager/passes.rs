@@ -127,7 +127,11 @@ pub(super) fn prune(constraints: &mut Constraints, budget: &Budget) -> bool {
             Err(NoClosure::TooLarge) => return true,
         };
         let mut found = Vec::new();
+        let meter = budget.meter();
         for var in constraints.vars().filter(|var| constraints.settled[var.0 as usize].is_none()) {
+            if meter.step().is_err() {
+                return true;
+            }
             let closes =
                 |lit: Lit| constraints.edges_of(lit).iter().any(|&(from, to)| closure.reaches(to, from));
             match (closes(var.positive()), closes(var.negative())) {

@@ -20,6 +20,7 @@
 use super::constraints::{Constraints, Edge, Unwritten};
 use crate::constrain::{Known, Nodes};
 use crate::observe::{INITIAL, Problem, Read, Standing, Txn};
+use crate::verdict::Budget;
 use rustc_hash::FxHashMap;
 use solver::{Lit, Var};
 
@@ -33,8 +34,14 @@ pub(super) enum Readers {
 }
 
 /// Writes all constraints of a problem.
-pub(super) fn write(problem: &Problem, known: &Known, readers: Readers) -> Result<Constraints, Unwritten> {
-    let constraints = Constraints::new(known.node_count(problem), known.edges(problem).collect());
+pub(super) fn write(
+    problem: &Problem,
+    known: &Known,
+    readers: Readers,
+    budget: &Budget,
+) -> Result<Constraints, Unwritten> {
+    let constraints =
+        Constraints::new(known.node_count(problem), known.edges(problem).collect()).within(budget);
     let mut writer = Writer {
         problem,
         nodes: known.nodes,

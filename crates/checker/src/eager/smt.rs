@@ -59,7 +59,8 @@ pub fn write(
     writeln!(out, "; Is there an order of the transactions that explains what clients saw, under {level}?")?;
     writeln!(out, "; sat: yes. unsat: no.")?;
     writeln!(out, "(set-logic QF_IDL)")?;
-    match observe(history, options.ryow) {
+    match observe(history, options) {
+        Err(Refusal::Open(why)) => return Err(Unwritable::Beyond(why.to_string())),
         Err(Refusal::Unsupported(what)) => return Err(Unwritable::Beyond(format!("beyond SMT-LIB: {what}"))),
         Err(Refusal::Contradiction(_)) => {
             writeln!(out, "; Some result is impossible in any order.")?;
@@ -71,11 +72,12 @@ pub fn write(
         }
         Ok(problem) => {
             let known = Known::new(history, &problem, level, options.clock_skew);
-            match questions::write(&problem, &known, Readers::Apart) {
+            match questions::write(&problem, &known, Readers::Apart, &options.budget) {
                 Ok(constraints) => {
                     Script { history, problem: &problem, known: &known, out }.write(&constraints)?
                 }
                 Err(Unwritten::Contradiction) => writeln!(out, "(assert false)")?,
+                Err(Unwritten::Open(why)) => return Err(Unwritable::Beyond(why.to_string())),
                 Err(Unwritten::TooLarge { questions }) => {
                     return Err(Unwritable::Beyond(format!("there are more than {questions} questions")));
                 }

@@ -314,17 +314,17 @@ impl<'h> Search<'h> {
             Err(error) => return Found::GaveUp(Undecided::Unsupported(error.to_string())),
         };
         let blind: Vec<bool> = txns.iter().map(|txn| self.is_blind(*txn)).collect();
-        let observed = observe::observe_with(&part, self.options.ryow, Repeats::OneVersion, &blind);
+        let observed = observe::observe_with(&part, self.options, Repeats::OneVersion, &blind);
         let problem = match observed {
             Ok(problem) => problem,
             Err(Refusal::Contradiction(_)) => return Found::Nothing,
             Err(Refusal::Unsupported(what)) => return Found::GaveUp(Undecided::Unsupported(what)),
+            Err(Refusal::Open(why)) => return Found::GaveUp(why),
         };
-        if let Some(why) = self.options.budget.exhausted() {
-            return Found::GaveUp(why);
-        }
-        if pigeonhole::find(&problem).is_some() {
-            return Found::Nothing;
+        match pigeonhole::find(&problem, &self.options.budget) {
+            Ok(None) => {}
+            Ok(Some(_)) => return Found::Nothing,
+            Err(why) => return Found::GaveUp(why),
         }
         let number: FxHashMap<TxnId, Txn> = (txns.iter().enumerate())
             .filter_map(|(place, &txn)| problem.find(TxnId::new(place)).map(|number| (txn, number)))

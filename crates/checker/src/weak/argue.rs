@@ -32,7 +32,7 @@ pub(crate) fn argue(history: &History, level: Level, options: &Options) -> Optio
     match asked.observe(history, options) {
         Ok(problem) => Some(argue_problem(history, &problem, &asked, options)),
         Err(Refusal::Contradiction(contradiction)) => Some(Some(of_contradiction(history, &contradiction))),
-        Err(Refusal::Unsupported(_)) => Some(None),
+        Err(Refusal::Unsupported(_) | Refusal::Open(_)) => Some(None),
     }
 }
 

@@ -26,7 +26,7 @@ use super::Sight;
 use crate::gallop::gallop;
 use crate::levels::{Level, Rule};
 use crate::observe::{NONE, normal};
-use crate::verdict::{Options, Ryow};
+use crate::verdict::{Budget, Options, Ryow, Undecided};
 use history::{History, Id, KeyId, OpId, Point, PointKind, Status, Transaction, TxnId, ValueId};
 use rustc_hash::FxHashSet;
 
@@ -61,15 +61,19 @@ impl Top {
 }
 
 /// Whether it does; if not, another order may.
-pub(super) fn explains(history: &History, level: Level, options: &Options) -> bool {
-    let Some(top) = Top::of(level.rule) else { return false };
+pub(super) fn explains(history: &History, level: Level, options: &Options) -> Result<bool, Undecided> {
+    let Some(top) = Top::of(level.rule) else { return Ok(false) };
     let is_plain = level.own.is_none() && !options.mixed && options.ryow == Ryow::Must;
     // Who must see what ended before it began has another top.
     let is_timed = level.realtime && history.has_client_clocks();
-    is_plain
+    let is_in_order = is_plain
         && !is_by_session(history)
-        && (!is_timed || top == Top::Nothing && keeps_to_clocks(history, options.clock_skew))
-        && Replay::new(history).is_some_and(|mut replay| replay.fits(top))
+        && (!is_timed || top == Top::Nothing && keeps_to_clocks(history, options.clock_skew));
+    if !is_in_order {
+        return Ok(false);
+    }
+    let replay = Replay::new(history, &options.budget)?;
+    replay.map_or(Ok(false), |mut replay| replay.fits(top, &options.budget))
 }
 
 /// Whether one session comes after the other: then the file is in no order of commits.
@@ -135,7 +139,8 @@ struct Replay<'h> {
 
 impl<'h> Replay<'h> {
     /// `None`: there are other operations than reads and writes of single keys, or something was not recorded.
-    fn new(history: &'h History) -> Option<Self> {
+    fn new(history: &'h History, budget: &Budget) -> Result<Option<Self>, Undecided> {
+        let meter = budget.meter();
         let untouched = Lane {
             start: 0,
             end: 0,
@@ -148,14 +153,15 @@ impl<'h> Replay<'h> {
         let mut lanes = vec![untouched; history.keys().len()];
         for row in history.initial() {
             if !row.value.is_known() {
-                return None;
+                return Ok(None);
             }
             lanes[row.key.index()].initial = normal(history, row.value);
         }
         // 1. How many versions there are of each key.
         for transaction in live(history) {
             for op in transaction.op_ids() {
-                let Point { kind, key, value } = history.point(op)?;
+                meter.step()?;
+                let Some(Point { kind, key, value }) = history.point(op) else { return Ok(None) };
                 match kind {
                     PointKind::Read => {}
                     PointKind::Write if value.is_known() => {
@@ -163,7 +169,7 @@ impl<'h> Replay<'h> {
                         lane.end += u32::from(lane.last != transaction.id().0);
                         lane.last = transaction.id().0;
                     }
-                    PointKind::Write | PointKind::Append => return None,
+                    PointKind::Write | PointKind::Append => return Ok(None),
                 }
             }
         }
@@ -177,6 +183,7 @@ impl<'h> Replay<'h> {
         let mut versions = vec![Version { value: ValueId::ABSENT, writer: NONE, next: NONE }; start as usize];
         for transaction in live(history) {
             let writer = transaction.id().0;
+            meter.steps(transaction.op_ids().len())?;
             for op in transaction.op_ids() {
                 let Some(Point { kind: PointKind::Write, key, value }) = history.point(op) else { continue };
                 let lane = &mut lanes[key.index()];
@@ -198,7 +205,8 @@ impl<'h> Replay<'h> {
                 of_key.sort_unstable_by_key(|version| version.value);
             }
         }
-        Some(Self {
+        budget.check()?;
+        Ok(Some(Self {
             history,
             lanes,
             versions,
@@ -206,20 +214,25 @@ impl<'h> Replay<'h> {
             reached: Vec::new(),
             searches: 0,
             ops_left: history.op_count(),
-        })
+        }))
     }
 
     /// Whether every read sees what it must.
-    fn fits(&mut self, top: Top) -> bool {
+    fn fits(&mut self, top: Top, budget: &Budget) -> Result<bool, Undecided> {
+        let meter = budget.meter();
         let mut last = vec![NONE; self.history.sessions().len()];
-        live(self.history).all(|transaction| {
+        for transaction in live(self.history) {
             let last = &mut last[transaction.session().index()];
             self.previous[transaction.id().index()] = *last;
             if transaction.status() == Status::Committed {
                 *last = transaction.id().0;
             }
-            self.transaction(transaction, top).is_some()
-        })
+            meter.steps(1 + transaction.op_ids().len())?;
+            if self.transaction(transaction, top).is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Versions are far apart: those where a transaction will look are fetched at once, which waits once.
@@ -372,7 +385,8 @@ mod tests {
 
     fn explains_at(level: &str, text: &str) -> bool {
         let history = notation::parse(text).expect("the notation is right");
-        explains(&history, Level::parse(level).expect("a name of the table"), &Options::default())
+        let level = Level::parse(level).expect("a name of the table");
+        explains(&history, level, &Options::default()).expect("nothing is limited")
     }
 
     #[test]
@@ -420,7 +434,7 @@ mod tests {
                 let history = shapes[seed as usize % 2].history(seed);
                 let Ok(verdict) = oracle::oracle(&history, level, &options) else { continue };
                 let is_accepted = matches!(verdict, Verdict::Accepted(_));
-                let is_explained = explains(&history, level, &options);
+                let is_explained = explains(&history, level, &options).expect("nothing is limited");
                 assert!(is_accepted || !is_explained, "seed {seed} at {level}");
                 accepted += usize::from(is_accepted);
                 explained += usize::from(is_explained);

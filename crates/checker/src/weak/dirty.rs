@@ -22,6 +22,7 @@
 mod found;
 
 use super::cycle;
+use crate::budget::Meter;
 use crate::contents::Contents;
 use crate::levels::Level;
 use crate::modules;
@@ -29,7 +30,7 @@ use crate::observe::normal;
 use crate::pipeline::Decision;
 use crate::rows::{Claim, Test, Universe};
 use crate::scripts::Seen;
-use crate::verdict::{Budget, Ryow, Witness};
+use crate::verdict::{Budget, Ryow, Undecided, Witness};
 use found::{Answer, Found};
 use history::{History, Id, KeyId, OpId, Operation, Predicate, Row, Status, TxnId, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,19 +41,27 @@ pub(super) fn decide(history: &History, level: Level, budget: &Budget) -> Decisi
         Ok(written) => written,
         Err(what) => return Decision::NotHere(what),
     };
-    let known = Contents::of(history, Ryow::default());
-    let seen = match seen(history, &known, &written) {
+    let known = match Contents::of(history, Ryow::default(), budget) {
+        Ok(known) => known,
+        Err(why) => return Decision::Open(why),
+    };
+    let seen = match seen(history, &known, &written, budget) {
         Ok(seen) => seen,
         Err(Unseen::Never(txn)) => return Decision::Impossible(vec![txn]),
         Err(Unseen::NotHere(what)) => return Decision::NotHere(what),
+        Err(Unseen::Open(why)) => return Decision::Open(why),
     };
     match explain(history, &known, &written, &seen, budget) {
-        Answer::Explained => {}
-        Answer::Impossible(ops) => return Decision::Impossible(found::owners(history, &ops)),
-        Answer::GaveUp(why) => return Decision::Open(why),
+        Ok(Answer::Explained) => {}
+        Ok(Answer::Impossible(ops)) => return Decision::Impossible(found::owners(history, &ops)),
+        Err(why) => return Decision::Open(why),
     }
+    let meter = budget.meter();
     let mut lists: FxHashMap<KeyId, Tree> = FxHashMap::default();
     for &(op, key, value) in &seen.lists {
+        if let Err(why) = meter.steps(1 + history.values_of(value).len()) {
+            return Decision::Open(why);
+        }
         let tree = lists.entry(key).or_insert_with(|| Tree::new(written.initial_list(history, key)));
         if let Err(mut core) = tree.insert(history, &written, key, value) {
             core.push(history.owner(op));
@@ -60,6 +69,9 @@ pub(super) fn decide(history: &History, level: Level, budget: &Budget) -> Decisi
         }
     }
     let mut edges = orders(history, level);
+    if let Some(why) = budget.exhausted() {
+        return Decision::Open(why);
+    }
     for (&key, tree) in &lists {
         match tree.path(history) {
             Ok(path) => written.add_edges(history, key, &path, &mut edges),
@@ -81,11 +93,12 @@ pub(super) fn decide(history: &History, level: Level, budget: &Budget) -> Decisi
 /// The first operation of a transaction, on one key or many, that saw what nobody wrote. Lists are not looked at.
 pub(crate) fn from_nowhere(history: &History, txn: TxnId) -> Option<OpId> {
     let written = Written::of(history).ok()?;
-    let known = Contents::of(history, Ryow::default());
-    let seen = seen(history, &known, &written).ok()?;
+    let budget = Budget::unlimited();
+    let known = Contents::of(history, Ryow::default(), &budget).ok()?;
+    let seen = seen(history, &known, &written, &budget).ok()?;
     if written.by_predicate {
-        let found = Found::of(history, &known, &written, &seen.singles);
-        return found.unmet(|op| history.owner(op) == txn);
+        let found = Found::of(history, &known, &written, &seen.singles, &budget).ok()?;
+        return found.unmet(|op| history.owner(op) == txn).ok()?;
     }
     let ever = Ever::of(&known, &written, &seen);
     let of_txn = seen.singles.iter().filter(|(_, it)| history.owner(it.op()) == txn);
@@ -104,14 +117,28 @@ enum Unseen {
     /// No store returns such rows, whatever it holds.
     Never(TxnId),
     NotHere(String),
+    Open(Undecided),
+}
+
+impl From<Undecided> for Unseen {
+    fn from(why: Undecided) -> Self {
+        Self::Open(why)
+    }
 }
 
 /// What transactions with effect saw.
-fn seen<'h>(history: &'h History, known: &Contents<'h>, written: &Written) -> Result<AllSeen<'h>, Unseen> {
-    let universe = Universe::of(history, known, true);
+fn seen<'h>(
+    history: &'h History,
+    known: &Contents<'h>,
+    written: &Written,
+    budget: &Budget,
+) -> Result<AllSeen<'h>, Unseen> {
+    let universe = Universe::of(history, known, true, budget)?;
+    let meter = budget.meter();
     let mut all = AllSeen::default();
     for transaction in history.transactions().filter(|it| it.status() == Status::Committed) {
         for (op, operation) in transaction.ops() {
+            meter.step()?;
             if let Operation::Read { key, value, .. } = operation {
                 let value = normal(history, value);
                 match written.is_list(key) {
@@ -120,12 +147,13 @@ fn seen<'h>(history: &'h History, known: &Contents<'h>, written: &Written) -> Re
                     false => all.singles.push((key, Seen::Value { op, value })),
                 }
             } else if let Some(universe) = &universe {
-                let many = Many { history, known, universe };
-                let shown = many.shown(op, &operation).ok_or(Unseen::Never(transaction.id()))?;
+                let many = Many { history, known, universe, meter: &meter };
+                let shown = many.shown(op, &operation)?.ok_or(Unseen::Never(transaction.id()))?;
                 if let Some((key, _)) = shown.iter().find(|(key, _)| written.is_list(*key)) {
                     let what = "is appended to and read together with others";
                     return Err(Unseen::NotHere(refusal(history, *key, what)));
                 }
+                meter.steps(shown.len())?;
                 all.singles.extend(shown);
             }
         }
@@ -140,15 +168,19 @@ fn explain<'h>(
     written: &Written,
     seen: &AllSeen<'h>,
     budget: &Budget,
-) -> Answer {
+) -> Result<Answer, Undecided> {
     if written.by_predicate {
-        return Found::of(history, known, written, &seen.singles).explain(budget);
+        return Found::of(history, known, written, &seen.singles, budget)?.explain();
     }
     let ever = Ever::of(known, written, seen);
-    match seen.singles.iter().find(|(key, it)| !ever.held(*key, it)) {
-        Some((_, it)) => Answer::Impossible(vec![it.op()]),
-        None => Answer::Explained,
+    let meter = budget.meter();
+    for (key, it) in &seen.singles {
+        meter.steps(1 + ever.count(*key, it))?;
+        if !ever.held(*key, it) {
+            return Ok(Answer::Impossible(vec![it.op()]));
+        }
     }
+    Ok(Answer::Explained)
 }
 
 /// What keys ever held, where nobody writes by predicate.
@@ -170,6 +202,14 @@ impl<'a, 'h> Ever<'a, 'h> {
         Self { known, written, of_key }
     }
 
+    /// How many contents are looked at.
+    fn count(&self, key: KeyId, seen: &Seen<'h>) -> usize {
+        match seen {
+            Seen::Value { .. } => 1,
+            _ => self.of_key.get(&key).map_or(0, Vec::len),
+        }
+    }
+
     fn held(&self, key: KeyId, seen: &Seen<'h>) -> bool {
         match *seen {
             Seen::Value { value, .. } => self.written.values.contains(&(key, value)),
@@ -186,24 +226,30 @@ struct Many<'a, 'h> {
     history: &'h History,
     known: &'a Contents<'h>,
     universe: &'a Universe,
+    meter: &'a Meter<'a>,
 }
+
+/// What an operation says of each key; `None`: no store returns that.
+type Shown<'h> = Result<Option<Vec<(KeyId, Seen<'h>)>>, Undecided>;
 
 impl<'h> Many<'_, 'h> {
     /// What an operation says of each key; `None`: no store returns that.
-    fn shown(&self, op: OpId, operation: &Operation<'h>) -> Option<Vec<(KeyId, Seen<'h>)>> {
+    fn shown(&self, op: OpId, operation: &Operation<'h>) -> Shown<'h> {
         match *operation {
             Operation::Scan { range, rows: Some(rows) } => {
-                Some(self.of_range(op, self.universe.visited(range, false, true, rows)?))
+                let visited = self.universe.visited(range, false, true, rows);
+                Ok(visited.map(|visited| self.of_range(op, visited)))
             }
             Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
-                Some(self.of_range(op, self.universe.visited(range, reverse, exhausted, rows)?))
+                let visited = self.universe.visited(range, reverse, exhausted, rows);
+                Ok(visited.map(|visited| self.of_range(op, visited)))
             }
             Operation::Query { predicate, rows: Some(rows) } => self.of_query(op, predicate, rows),
             Operation::Update { predicate, count, keys: Some(keys), .. }
             | Operation::DeleteWhere { predicate, count, keys: Some(keys) } => {
                 self.of_write(op, predicate, count, keys)
             }
-            _ => Some(Vec::new()),
+            _ => Ok(Some(Vec::new())),
         }
     }
 
@@ -216,10 +262,12 @@ impl<'h> Many<'_, 'h> {
         visited.into_iter().map(|(key, value)| (key, seen(value))).collect()
     }
 
-    fn of_query(&self, op: OpId, predicate: &'h Predicate, rows: &[Row]) -> Option<Vec<(KeyId, Seen<'h>)>> {
-        let keys = distinct(rows.iter().map(|row| row.key))?;
+    fn of_query(&self, op: OpId, predicate: &'h Predicate, rows: &[Row]) -> Shown<'h> {
+        let Some(keys) = distinct(rows.iter().map(|row| row.key)) else { return Ok(None) };
         let mut all = Vec::new();
-        for key in self.universe.concerned(self.history, self.known, predicate, keys.into_iter()) {
+        let keys = keys.into_iter();
+        for key in self.universe.concerned(self.history, self.known, predicate, keys, self.meter)? {
+            self.meter.steps(1 + rows.len())?;
             let row = rows.iter().find(|row| row.key == key);
             let value = row.map_or(ValueId::ABSENT, |row| normal(self.history, row.value));
             let claim = |truth| Seen::Claim(Claim { test: Test::Where(predicate), truth, op });
@@ -227,31 +275,26 @@ impl<'h> Many<'_, 'h> {
                 ValueId::ABSENT => claim(false),
                 value if !value.is_known() => claim(true),
                 value if self.known.holds(predicate, value) => Seen::Value { op, value },
-                _ => return None,
+                _ => return Ok(None),
             };
             all.push((key, seen));
         }
-        Some(all)
+        Ok(Some(all))
     }
 
     /// A predicate write that reported its keys.
-    fn of_write(
-        &self,
-        op: OpId,
-        predicate: &'h Predicate,
-        count: Option<u64>,
-        keys: &[KeyId],
-    ) -> Option<Vec<(KeyId, Seen<'h>)>> {
-        let sorted = distinct(keys.iter().copied())?;
+    fn of_write(&self, op: OpId, predicate: &'h Predicate, count: Option<u64>, keys: &[KeyId]) -> Shown<'h> {
+        let Some(sorted) = distinct(keys.iter().copied()) else { return Ok(None) };
         if count.is_some_and(|count| count != keys.len() as u64) {
-            return None;
+            return Ok(None);
         }
-        let concerned = self.universe.concerned(self.history, self.known, predicate, sorted.iter().copied());
+        let named = sorted.iter().copied();
+        let concerned = self.universe.concerned(self.history, self.known, predicate, named, self.meter)?;
         let claim = |key: &KeyId| {
             let truth = sorted.binary_search(key).is_ok();
             Seen::Found(Claim { test: Test::Where(predicate), truth, op })
         };
-        Some(concerned.iter().map(|key| (*key, claim(key))).collect())
+        Ok(Some(concerned.iter().map(|key| (*key, claim(key))).collect()))
     }
 }
 

@@ -13,8 +13,10 @@
 //! *Source*: AWDIT (Møldrup et al., PLDI 2025), algorithms 1 to 3, in our terms.
 
 use super::{Sight, cycle, marked};
+use crate::budget::{Budget, Meter};
 use crate::constrain::Known;
 use crate::observe::{NONE, Problem, Read, Standing, Txn};
+use crate::verdict::Undecided;
 use history::{History, Id, OpId, Status};
 use rustc_hash::FxHashSet;
 
@@ -24,19 +26,23 @@ pub(super) fn saturate(
     problem: &Problem,
     known: &Known,
     sight: Sight,
-) -> Option<Result<(), Vec<Txn>>> {
+    budget: &Budget,
+) -> Result<Option<Result<(), Vec<Txn>>>, Undecided> {
     if !matches!(sight, Sight::Nothing | Sight::EarlierReads | Sight::Direct | Sight::Causes) {
-        return None;
+        return Ok(None);
     }
-    let mut saturation = Saturation::new(history, problem);
+    let mut saturation = Saturation::new(history, problem, budget);
     if sight == Sight::Causes {
         // Causality is judged on an acyclic graph.
         let order = match saturation.causal_order() {
             Ok(order) => order,
-            Err(cycle) => return Some(Err(saturation.core(&cycle))),
+            Err(cycle) => return Ok(Some(Err(saturation.core(&cycle)))),
         };
-        if let Err(unseen) = saturation.oblige_causes(&order) {
-            return Some(Err(saturation.core_of(&unseen)));
+        budget.check()?;
+        match saturation.oblige_causes(&order) {
+            Ok(()) => {}
+            Err(Halt::Unseen(unseen)) => return Ok(Some(Err(saturation.core_of(&unseen)))),
+            Err(Halt::Open(why)) => return Err(why),
         }
     }
     let listed = match sight {
@@ -44,13 +50,30 @@ pub(super) fn saturate(
         Sight::Direct => saturation.oblige_sources(false).and_then(|()| saturation.oblige_sessions()),
         _ => Ok(()),
     };
-    if let Err(unseen) = listed {
-        return Some(Err(saturation.core_of(&unseen)));
+    match listed {
+        Ok(()) => {}
+        Err(Halt::Unseen(unseen)) => return Ok(Some(Err(saturation.core_of(&unseen)))),
+        Err(Halt::Open(why)) => return Err(why),
     }
-    Some(match saturation.sort(known) {
+    budget.check()?;
+    Ok(Some(match saturation.sort(known) {
         Ok(_) => Ok(()),
         Err(cycle) => Err(saturation.core(&cycle)),
-    })
+    }))
+}
+
+/// Why obligations are not listed any further.
+enum Halt {
+    /// One that nothing can keep.
+    Unseen(Obligation),
+    /// The budget is used up.
+    Open(Undecided),
+}
+
+impl From<Undecided> for Halt {
+    fn from(why: Undecided) -> Self {
+        Self::Open(why)
+    }
 }
 
 /// "`first` commits before `second`, because `reader` must see it."
@@ -86,14 +109,16 @@ struct Saturation<'a> {
     is_base: Vec<bool>,
     /// Whose version each read saw; [`NONE`]: the initial one.
     sources: Vec<Txn>,
+    meter: Meter<'a>,
 }
 
 /// Above this many writes a transaction's keys are looked up instead of walked.
 const WRITES_WALKED_MAX: usize = 64;
 
 impl<'a> Saturation<'a> {
-    fn new(history: &'a History, problem: &'a Problem) -> Self {
+    fn new(history: &'a History, problem: &'a Problem, budget: &'a Budget) -> Self {
         Self {
+            meter: budget.meter(),
             history,
             problem,
             obligations: Vec::new(),
@@ -117,10 +142,10 @@ impl<'a> Saturation<'a> {
         self.is_base.get(id).copied().unwrap_or(false)
     }
 
-    fn oblige(&mut self, first: Txn, second: Txn, reader: Txn) -> Result<(), Obligation> {
+    fn oblige(&mut self, first: Txn, second: Txn, reader: Txn) -> Result<(), Halt> {
         let obligation = Obligation { first, second, reader };
         if second == NONE {
-            return Err(obligation);
+            return Err(Halt::Unseen(obligation));
         }
         self.obligations.push(obligation);
         Ok(())
@@ -139,7 +164,7 @@ impl<'a> Saturation<'a> {
     // ---- sources against reads of one transaction ----
 
     /// Obligations from what a transaction reads from; with `earlier` only from reads before.
-    fn oblige_sources(&mut self, earlier: bool) -> Result<(), Obligation> {
+    fn oblige_sources(&mut self, earlier: bool) -> Result<(), Halt> {
         let mut stamp = vec![NONE; self.problem.keys()];
         let mut first_of_key = vec![NONE; self.problem.keys()];
         let large = self.large_writers();
@@ -154,6 +179,7 @@ impl<'a> Saturation<'a> {
             sources.clear();
             in_turn.clear();
             in_turn.extend(self.read_ids(txn));
+            self.meter.steps(1 + in_turn.len())?;
             let op = |&id: &usize| self.problem.reads[id].op;
             if !in_turn.is_sorted_by_key(op) {
                 in_turn.sort_by_key(op);
@@ -174,6 +200,7 @@ impl<'a> Saturation<'a> {
                 continue;
             }
             for &(seen, place) in &sources {
+                self.meter.steps(1 + reads.len().min(self.problem.versions_of(seen).len()))?;
                 // What one operation saw at several keys it saw at once.
                 let op = reads[place].op;
                 let later = || reads[place..].iter().take_while(|read| read.op == op).count();
@@ -215,7 +242,7 @@ impl<'a> Saturation<'a> {
     // ---- the session ----
 
     /// Obligations from the last writer of the key earlier in the session.
-    fn oblige_sessions(&mut self) -> Result<(), Obligation> {
+    fn oblige_sessions(&mut self) -> Result<(), Halt> {
         let mut by_session: Vec<Vec<Txn>> = vec![Vec::new(); self.history.sessions().len()];
         for txn in (0..self.problem.len() as Txn).filter(|&txn| self.is_live(txn)) {
             let transaction = self.history.transaction(self.problem.txns[txn as usize]);
@@ -225,6 +252,7 @@ impl<'a> Saturation<'a> {
         let mut last = vec![NONE; self.problem.keys()];
         for (session, txns) in by_session.iter().enumerate() {
             for &txn in txns {
+                self.meter.steps(1 + self.problem.reads_of(txn).len())?;
                 for id in self.problem.read_ids(txn) {
                     let key = self.problem.reads[id].key as usize;
                     let source = self.sources[id];
@@ -247,7 +275,7 @@ impl<'a> Saturation<'a> {
 
     // ---- causality ----
 
-    fn oblige_causes(&mut self, order: &[Txn]) -> Result<(), Obligation> {
+    fn oblige_causes(&mut self, order: &[Txn]) -> Result<(), Halt> {
         let chains = Chains::of(self.history, self.problem);
         let writers = Writers::of(self.problem, &chains);
         let (start, reads) = self.reads_by_key();
@@ -255,7 +283,7 @@ impl<'a> Saturation<'a> {
         let mut fetched = Vec::new();
         let mut from = 0;
         while from < chains.count {
-            clocks.run(self, &chains, order, from);
+            clocks.run(self, &chains, order, from)?;
             for key in 0..self.problem.keys() as u32 {
                 let of_key = &reads[start[key as usize] as usize..start[key as usize + 1] as usize];
                 self.oblige_causes_on(key, of_key, &writers, &clocks, &mut fetched)?;
@@ -274,9 +302,10 @@ impl<'a> Saturation<'a> {
         writers: &Writers,
         clocks: &Clocks,
         fetched: &mut Vec<u32>,
-    ) -> Result<(), Obligation> {
+    ) -> Result<(), Halt> {
         let groups = writers.groups_within(key, clocks.from, clocks.end());
         for reads in reads.chunks(READS_AT_ONCE) {
+            self.meter.steps(reads.len() * (1 + groups.len()))?;
             fetched.clear();
             for read in reads {
                 fetched.extend_from_slice(clocks.row(read.txn));
@@ -525,11 +554,18 @@ impl Clocks {
     }
 
     /// Computes the clocks of the chains from `from` on.
-    fn run(&mut self, saturation: &Saturation<'_>, chains: &Chains, order: &[Txn], from: u32) {
+    fn run(
+        &mut self,
+        saturation: &Saturation<'_>,
+        chains: &Chains,
+        order: &[Txn],
+        from: u32,
+    ) -> Result<(), Undecided> {
         self.from = from;
         self.seen.fill(0);
         let mut row = vec![0; self.width];
         for &txn in order.iter().filter(|&&txn| saturation.is_live(txn)) {
+            saturation.meter.steps(1 + saturation.problem.reads_of(txn).len())?;
             row.fill(0);
             for before in saturation.causes(txn) {
                 let theirs = &self.seen[before as usize * self.width..][..self.width];
@@ -544,5 +580,6 @@ impl Clocks {
             }
             self.seen[txn as usize * self.width..][..self.width].copy_from_slice(&row);
         }
+        Ok(())
     }
 }

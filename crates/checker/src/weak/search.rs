@@ -52,12 +52,18 @@ pub(crate) struct First {
 }
 
 impl First {
-    pub(super) fn of(history: &History, problem: &Problem, known: &Known) -> Self {
-        let position = match schedule::schedule(history, problem, known) {
+    pub(super) fn of(
+        history: &History,
+        problem: &Problem,
+        known: &Known,
+        budget: &Budget,
+    ) -> Result<Self, Undecided> {
+        let position = match schedule::schedule(history, problem, known, budget)? {
             Scheduled::Order { position, .. } => Ok(position),
             Scheduled::Stuck(stuck) => Err(core::known_cycle(problem, known, &stuck)),
         };
-        Self { graph: known.graph(problem), position }
+        budget.check()?;
+        Ok(Self { graph: known.graph(problem), position })
     }
 }
 
@@ -183,6 +189,11 @@ pub(super) struct Step {
     pub(super) why: Why,
 }
 
+/// How many steps of a budget's meter a read that is examined counts for, and one that raises questions: there may be as
+/// many as the key has versions.
+const EXAMINED: usize = 8;
+const ASKED: usize = 512;
+
 impl<'a> Search<'a> {
     fn new(
         history: &'a History,
@@ -253,7 +264,7 @@ impl<'a> Search<'a> {
         let mut clean = 0;
         let meter = self.budget.meter();
         while clean < count {
-            if let Err(why) = meter.step() {
+            if let Err(why) = meter.steps(EXAMINED) {
                 return Searched::GaveUp(why);
             }
             let is_fine = match next.checked_sub(matches) {
@@ -268,6 +279,9 @@ impl<'a> Search<'a> {
                 }
             }
             clean = 0;
+            if let Err(why) = meter.steps(ASKED) {
+                return Searched::GaveUp(why);
+            }
             match self.solver.propagate() {
                 Progress::Consistent => {}
                 Progress::Unsatisfiable => return Searched::Impossible(self.core()),

@@ -19,6 +19,7 @@
 //! *Cost*: keys times predicate writes times contents. *Source*: Adya 1999 §3.2 (PL-1) with §4.3's predicate reads.
 
 use super::Written;
+use crate::budget::Meter;
 use crate::contents::Contents;
 use crate::rows::{Claim, Test};
 use crate::scripts::Seen;
@@ -33,7 +34,6 @@ pub(super) enum Answer {
     Explained,
     /// These operations saw what cannot have been there together.
     Impossible(Vec<OpId>),
-    GaveUp(Undecided),
 }
 
 /// A predicate write.
@@ -53,6 +53,8 @@ pub(super) struct Found<'a, 'h> {
     /// Those that took effect and did not report their keys.
     open: Vec<Write<'h>>,
     needs: Vec<Vec<Seen<'h>>>,
+    budget: &'a Budget,
+    meter: Meter<'a>,
 }
 
 impl<'a, 'h> Found<'a, 'h> {
@@ -61,10 +63,17 @@ impl<'a, 'h> Found<'a, 'h> {
         known: &'a Contents<'h>,
         written: &Written,
         seen: &[(KeyId, Seen<'h>)],
-    ) -> Self {
+        budget: &'a Budget,
+    ) -> Result<Self, Undecided> {
         let keys = history.keys().len();
-        let mut it =
-            Self { known, contents: vec![Vec::new(); keys], open: Vec::new(), needs: vec![Vec::new(); keys] };
+        let mut it = Self {
+            known,
+            contents: vec![Vec::new(); keys],
+            open: Vec::new(),
+            needs: vec![Vec::new(); keys],
+            budget,
+            meter: budget.meter(),
+        };
         for &(key, value) in &written.values {
             it.contents[key.index()].push(value);
         }
@@ -91,31 +100,38 @@ impl<'a, 'h> Found<'a, 'h> {
                 }
             }
         }
-        it.add_ghosts(&ghosts, &all);
+        it.add_ghosts(&ghosts, &all)?;
         for contents in &mut it.contents {
             contents.sort_unstable();
             contents.dedup();
         }
-        it
+        Ok(it)
     }
 
     /// What did not take effect may have been anywhere where it can have held: nobody asks what it found.
-    fn add_ghosts(&mut self, ghosts: &[Write<'h>], all: &[ValueId]) {
+    fn add_ghosts(&mut self, ghosts: &[Write<'h>], all: &[ValueId]) -> Result<(), Undecided> {
         let may_hold = |ghost: &Write<'h>, value: ValueId| self.known.holds(ghost.predicate, value);
         let mut left: Vec<(usize, ValueId)> = Vec::new();
         for ghost in ghosts {
+            self.meter.steps(1 + all.len())?;
             let anywhere = all.iter().any(|&value| may_hold(ghost, value));
             for (key, contents) in self.contents.iter().enumerate() {
+                self.meter.steps(if anywhere { 1 } else { 1 + contents.len() })?;
                 if anywhere || contents.iter().any(|&value| may_hold(ghost, value)) {
                     left.push((key, ghost.set));
                 }
             }
         }
         left.into_iter().for_each(|(key, set)| self.contents[key].push(set));
+        Ok(())
     }
 
     /// Which of some writes can have held on a key, and all that it can have held then.
-    fn largest(&self, key: usize, some: impl Fn(&Write<'h>) -> bool) -> (Vec<bool>, Vec<ValueId>) {
+    fn largest(
+        &self,
+        key: usize,
+        some: impl Fn(&Write<'h>) -> bool,
+    ) -> Result<(Vec<bool>, Vec<ValueId>), Undecided> {
         let mut held: Vec<bool> = self.open.iter().map(some).collect();
         loop {
             let left = self.open.iter().zip(&held).filter(|(_, held)| **held).map(|(write, _)| write.set);
@@ -124,13 +140,14 @@ impl<'a, 'h> Found<'a, 'h> {
             contents.dedup();
             let mut is_stable = true;
             for (held, write) in held.iter_mut().zip(&self.open) {
+                self.meter.steps(1 + contents.len())?;
                 if *held && !contents.iter().any(|&it| self.known.holds(write.predicate, it)) {
                     *held = false;
                     is_stable = false;
                 }
             }
             if is_stable {
-                return (held, contents);
+                return Ok((held, contents));
             }
         }
     }
@@ -140,31 +157,33 @@ impl<'a, 'h> Found<'a, 'h> {
     }
 
     /// An operation, of those asked for, that saw what was never there, whatever predicate writes found.
-    pub(super) fn unmet(&self, asked: impl Fn(OpId) -> bool) -> Option<OpId> {
-        let of_key = |key: usize| {
+    pub(super) fn unmet(&self, asked: impl Fn(OpId) -> bool) -> Result<Option<OpId>, Undecided> {
+        let mut first: Option<OpId> = None;
+        for key in 0..self.needs.len() {
             let needs = self.needs[key].iter().filter(|need| asked(need.op()));
             let mut needs = needs.peekable();
-            needs.peek()?;
-            let (_, contents) = self.largest(key, |_| true);
-            needs.find(|need| !self.meets(&contents, need)).map(Seen::op)
-        };
-        (0..self.needs.len()).filter_map(of_key).min()
+            if needs.peek().is_none() {
+                continue;
+            }
+            let (_, contents) = self.largest(key, |_| true)?;
+            let unmet = needs.find(|need| !self.meets(&contents, need)).map(Seen::op);
+            first = first.into_iter().chain(unmet).min();
+        }
+        Ok(first)
     }
 
     /// Whether everything that was seen can have been there.
-    pub(super) fn explain(&self, budget: &Budget) -> Answer {
+    pub(super) fn explain(&self) -> Result<Answer, Undecided> {
         let mut counting = Counting::new(self);
         for key in 0..self.needs.len() {
-            if let Some(why) = budget.exhausted() {
-                return Answer::GaveUp(why);
-            }
-            let (held, contents) = self.largest(key, |_| true);
+            let (held, contents) = self.largest(key, |_| true)?;
+            self.meter.steps(1 + self.needs[key].len() * contents.len())?;
             if let Some(need) = self.needs[key].iter().find(|need| !self.meets(&contents, need)) {
-                return Answer::Impossible(vec![need.op()]);
+                return Ok(Answer::Impossible(vec![need.op()]));
             }
-            counting.add(key, &held, &contents);
+            counting.add(key, &held, &contents)?;
         }
-        counting.settle(budget)
+        counting.settle()
     }
 }
 
@@ -192,12 +211,13 @@ impl<'f, 'a, 'h> Counting<'f, 'a, 'h> {
     }
 
     /// Adds a key: the writes that can have held there, and all it can have held.
-    fn add(&mut self, key: usize, held: &[bool], contents: &[ValueId]) {
+    fn add(&mut self, key: usize, held: &[bool], contents: &[ValueId]) -> Result<(), Undecided> {
         let found = self.found;
         if found.open.iter().all(|write| write.count.is_none()) {
-            return;
+            return Ok(());
         }
-        let (_, certain) = found.largest(key, |write| write.count.is_none());
+        let (_, certain) = found.largest(key, |write| write.count.is_none())?;
+        found.meter.steps((1 + found.open.len() + found.needs[key].len()) * contents.len())?;
         let holds = |write: &Write<'h>, value: ValueId| found.known.holds(write.predicate, value);
         let is_quiet = found.needs[key].iter().all(|need| found.meets(&certain, need))
             && found.open.iter().zip(held).filter(|(write, held)| write.count.is_some() && **held).all(
@@ -208,13 +228,15 @@ impl<'f, 'a, 'h> Counting<'f, 'a, 'h> {
                 },
             );
         if !is_quiet {
-            return self.ask(key, held);
+            self.ask(key, held);
+            return Ok(());
         }
         for (index, write) in found.open.iter().enumerate().filter(|&(index, _)| held[index]) {
             let must = contents.iter().all(|&it| holds(write, it));
             self.counted[index].0 += u64::from(must);
             self.counted[index].1 += 1;
         }
+        Ok(())
     }
 
     /// Makes a key a question to the solver.
@@ -255,11 +277,12 @@ impl<'f, 'a, 'h> Counting<'f, 'a, 'h> {
     }
 
     /// Whether all counts can be right.
-    fn settle(mut self, budget: &Budget) -> Answer {
+    fn settle(mut self) -> Result<Answer, Undecided> {
+        let budget = self.found.budget;
         budget.interrupt(&mut self.solver);
         loop {
             match self.solver.complete() {
-                Progress::Consistent if self.counts_fit() => return Answer::Explained,
+                Progress::Consistent if self.counts_fit() => return Ok(Answer::Explained),
                 Progress::Consistent => {}
                 Progress::Unsatisfiable => {
                     let core = self.solver.core();
@@ -267,11 +290,9 @@ impl<'f, 'a, 'h> Counting<'f, 'a, 'h> {
                     let mut ops: Vec<OpId> = about.collect();
                     ops.sort_unstable();
                     ops.dedup();
-                    return Answer::Impossible(ops);
+                    return Ok(Answer::Impossible(ops));
                 }
-                Progress::Interrupted => {
-                    return Answer::GaveUp(budget.exhausted().unwrap_or(Undecided::Cancelled));
-                }
+                Progress::Interrupted => return Err(budget.exhausted().unwrap_or(Undecided::Cancelled)),
             }
         }
     }
