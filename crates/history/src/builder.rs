@@ -152,6 +152,10 @@ impl Builder {
         self.values.prefetch_int(value);
     }
 
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
     /// From now on [`Self::end`] fails soon after the interrupt is due.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;

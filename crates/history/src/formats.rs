@@ -82,6 +82,12 @@ impl Fault {
     pub fn new(offset: usize, problem: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { offset: offset as u64, problem: problem.into(), expected: expected.into() }
     }
+
+    /// Reading was to stop at a byte; that is what is reported, not this.
+    #[cold]
+    pub(crate) fn interrupted(offset: usize) -> Self {
+        Self::new(offset, "reading was interrupted", "more time and memory")
+    }
 }
 
 impl fmt::Display for Fault {

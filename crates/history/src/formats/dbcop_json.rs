@@ -43,7 +43,7 @@ pub(super) fn detect(probe: &Probe<'_>) -> Likeness {
 
 /// Reads a history.
 pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Result<(), Fault> {
-    let mut json = Cursor::new(text_of(bytes)?);
+    let mut json = Cursor::new(text_of(bytes)?).until(builder.interrupt());
     let mut reading = Reading::default();
     if json.peek()? == Kind::List {
         reading.sessions(&mut json, builder, warnings)?;

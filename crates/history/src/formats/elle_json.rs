@@ -34,7 +34,7 @@ pub(super) fn detect(probe: &Probe<'_>) -> Likeness {
 /// Reads a history.
 pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Result<(), Fault> {
     let text = text_of(bytes)?;
-    let mut json = Cursor::new(text);
+    let mut json = Cursor::new(text).until(builder.interrupt());
     let mut operations = Operations::new(text, form_at);
     let mut tree = Tree::default();
     let in_array = !json.is_done() && json.peek()? == Kind::List;

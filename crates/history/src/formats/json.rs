@@ -7,6 +7,7 @@
 //! Cost: one pass, no tree; a string without escapes is borrowed, one with escapes is decoded once.
 
 use super::Fault;
+use crate::Interrupt;
 use std::borrow::Cow;
 
 /// How deep lists and objects may nest.
@@ -20,7 +21,19 @@ pub(crate) const STRING_WITHOUT_END: &str = "the string that begins here does no
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     at: usize,
+    watch: Option<Watch>,
 }
+
+/// Asks whether to stop, once per [`STEPS_UNASKED`] entries.
+#[derive(Clone, Debug)]
+struct Watch {
+    interrupt: Interrupt,
+    left: u32,
+}
+
+/// Texts from this length on are worth stopping within: some milliseconds.
+const LONG: usize = 1 << 20;
+const STEPS_UNASKED: u32 = 1024;
 
 /// A number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +71,27 @@ impl Kind {
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, watch: None }
+    }
+
+    /// The same; a long text is left soon after the interrupt is due.
+    pub(crate) fn until(mut self, interrupt: &Interrupt) -> Self {
+        if self.text.len() >= LONG {
+            self.watch = Some(Watch { interrupt: interrupt.clone(), left: STEPS_UNASKED });
+        }
+        self
+    }
+
+    /// Counts an entry.
+    #[inline]
+    fn go_on(&mut self) -> Result<(), Fault> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        watch.left -= 1;
+        if watch.left > 0 {
+            return Ok(());
+        }
+        watch.left = STEPS_UNASKED;
+        if watch.interrupt.is_due(0) { Err(Fault::interrupted(self.at)) } else { Ok(()) }
     }
 
     /// The byte offset of what comes next, white space skipped.
@@ -146,6 +179,7 @@ impl<'a> Cursor<'a> {
     /// whether none has been taken yet.
     #[inline]
     pub(crate) fn more(&mut self, first: bool, close: u8) -> Result<bool, Fault> {
+        self.go_on()?;
         self.skip_space();
         match self.byte() {
             Some(byte) if byte == close => {

@@ -315,6 +315,7 @@ impl<'a> Reading<'a> {
                 );
                 return Err(self.fault(format, stream.waiting(), fault));
             }
+            self.go_on(searched as u64 / 2)?;
             stream.fill().map_err(|source| self.broken(source))?;
         };
         if len == 0 {

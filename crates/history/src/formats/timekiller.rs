@@ -37,7 +37,7 @@ pub(super) fn detect(probe: &Probe<'_>) -> Likeness {
 
 /// Reads a history.
 pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Result<(), Fault> {
-    let mut json = Cursor::new(text_of(bytes)?);
+    let mut json = Cursor::new(text_of(bytes)?).until(builder.interrupt());
     let mut tree = Tree::default();
     let mut kind = Kind::default();
     json.take(b'[', "an array of transactions")?;

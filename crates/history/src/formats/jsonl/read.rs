@@ -5,7 +5,7 @@ use super::super::meaning::{WHOLE_VALUE, lost_column};
 use super::super::{Fault, Likeness, Probe, Warnings};
 use super::fields::{self, OpKind, Owner};
 use super::predicate;
-use super::value::value;
+use super::value::{room_for, value};
 use crate::builder::canonical_integer;
 use crate::values::TextHash;
 use crate::{
@@ -89,7 +89,7 @@ fn line(bytes: &[u8], builder: &mut Builder, scratch: &mut Scratch) -> Result<()
         let at = error.valid_up_to();
         Fault::new(at, format!("the byte 0x{:02x} is no UTF-8", bytes[at]), "text in UTF-8")
     })?;
-    let mut cursor = Cursor::new(text);
+    let mut cursor = Cursor::new(text).until(builder.interrupt());
     if cursor.is_done() {
         return Ok(());
     }
@@ -845,7 +845,7 @@ fn keys(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scratch) -
         let key = key(cursor, builder)?;
         scratch.keys.push(key);
     }
-    Ok(())
+    room_for::<KeyId>(scratch.keys.len(), cursor, builder)
 }
 
 /// Rows into `scratch.rows`.
@@ -860,7 +860,7 @@ fn rows(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scratch) -
         cursor.take(b']', "] after the row's value")?;
         scratch.rows.push(Row { key, value });
     }
-    Ok(())
+    room_for::<Row>(scratch.rows.len(), cursor, builder)
 }
 
 /// Whether a name in `initial` could be an integer key.

@@ -33,6 +33,18 @@ pub(super) fn value(
     }
 }
 
+/// Fails if what was gathered is about to be copied and there is no room for it.
+pub(super) fn room_for<T>(count: usize, cursor: &mut Cursor<'_>, builder: &Builder) -> Result<(), Fault> {
+    let bytes = (count * size_of::<T>()) as u64;
+    match bytes >= COPIED_UNASKED && builder.interrupt().is_due(bytes) {
+        true => Err(Fault::interrupted(cursor.here())),
+        false => Ok(()),
+    }
+}
+
+/// Less is copied without asking.
+const COPIED_UNASKED: u64 = 1 << 20;
+
 fn list(
     cursor: &mut Cursor<'_>,
     builder: &mut Builder,
@@ -51,6 +63,7 @@ fn list(
             let element = value(cursor, builder, scratch, depth + 1)?;
             scratch.elements.push(element);
         }
+        room_for::<ValueId>(scratch.elements.len() - base, cursor, builder)?;
         Ok(builder.list(&scratch.elements[base..]))
     };
     let result = walk();
@@ -75,6 +88,7 @@ fn row(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scratch) ->
         scratch.cells.push(Cell { column, value });
     }
     let given = scratch.cells.len();
+    room_for::<Cell>(given, cursor, builder)?;
     let row = builder.row(&mut scratch.cells);
     if scratch.cells.len() != given {
         return Err(Fault::new(start, "the row has a column twice", "each column once"));
