@@ -16,7 +16,7 @@ use checker::{
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
 use report::{Cost, Finding, Part, Size};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -51,6 +51,8 @@ pub(crate) struct Opened {
     pub(crate) warning: Option<String>,
     /// When its time began to run, and how long reading took.
     read_time: Duration,
+    /// From when on the limits of the level at hand count.
+    since: Cell<Instant>,
     /// What it tests, once that was asked.
     coverage: OnceCell<Coverage>,
     /// Its logical sub-transactions, once they were asked for.
@@ -213,10 +215,7 @@ impl<'f> Checking<'f> {
         let started = Instant::now();
         let name = file.display().to_string();
         let guard = self.limits.guard(started);
-        let read = guarded(&name, || match self.limits.are_set() {
-            true => reading.read_until(file, guard.interrupt()),
-            false => reading.read(file),
-        });
+        let read = guarded(&name, || reading.read_until(file, guard.interrupt()));
         let loaded = read.map_err(Unopened::Trouble)?.map_err(|error| match error {
             ReadError::Interrupted { .. } => Unopened::Ended(Ended::new(&name, error, &guard, started)),
             error => Unopened::Trouble(error.to_string()),
@@ -239,6 +238,7 @@ impl<'f> Checking<'f> {
             history,
             warning,
             read_time: started.elapsed(),
+            since: Cell::new(started),
             coverage: OnceCell::new(),
             logical: OnceCell::new(),
             shared: LookedAt::default(),
@@ -327,6 +327,8 @@ impl<'f> Checking<'f> {
 
     /// Answers a claim about a history.
     pub(crate) fn check(&self, opened: &Opened, claim: Claim) -> Result<Checked, String> {
+        let now = Instant::now();
+        opened.since.set(now.checked_sub(opened.read_time).unwrap_or(now));
         let (answer, checked) = self.answer(opened, claim, self.passes)?;
         let Answer { findings, timestamps_disagree, .. } = answer;
         let mut checked = checked;
@@ -350,8 +352,7 @@ impl<'f> Checking<'f> {
 
     fn answer(&self, opened: &Opened, claim: Claim, passes: Passes) -> Result<(Answer, Checked), String> {
         let started = Instant::now();
-        let since = started.checked_sub(opened.read_time).unwrap_or(started);
-        let guard = self.limits.guard(since);
+        let guard = self.limits.guard(opened.since.get());
         let options = Options { passes, ..self.options(guard.budget()) };
         let subject = opened.subject(&claim);
         let is_whole = std::ptr::eq(subject, &opened.history);
@@ -374,7 +375,7 @@ impl<'f> Checking<'f> {
         if let Some(findings) = &answer.findings {
             finding = finding.by_timestamps(subject, findings);
         }
-        let finding = opened.with_coverage(finding, &verdict);
+        let finding = opened.with_coverage(finding, &verdict, &guard.budget());
         Ok((answer, Checked { claim, verdict, finding }))
     }
 
@@ -393,7 +394,7 @@ impl<'f> Checking<'f> {
         if !matches!(checked.verdict, Verdict::Violated(_)) {
             return Ok(checked);
         }
-        let guard = self.limits.guard(Instant::now());
+        let guard = self.limits.guard(opened.since.get());
         let options = self.options(guard.budget());
         let subject = opened.subject(&checked.claim);
         let found = guarded(&opened.name, || checker::inventory(subject, checked.claim.level, &options))?;
@@ -409,7 +410,7 @@ impl<'f> Checking<'f> {
         checked: &Checked,
     ) -> Result<Option<(Reduced, Part)>, String> {
         let Verdict::Violated(evidence) = &checked.verdict else { return Ok(None) };
-        let guard = self.limits.guard(Instant::now());
+        let guard = self.limits.guard(opened.since.get());
         let budget = match self.limits.time {
             Some(_) => guard.budget(),
             None => guard.budget().with_timeout(REDUCTION_TIME_MAX),
@@ -455,12 +456,14 @@ impl<'f> Checking<'f> {
         claim: &Claim,
         out: &mut dyn io::Write,
     ) -> Result<(), Unwritable> {
-        smt::write(opened.subject(claim), claim.level, &self.options(Budget::unlimited()), out)
+        let guard = self.limits.guard(opened.since.get());
+        smt::write(opened.subject(claim), claim.level, &self.options(guard.budget()), out)
     }
 
     /// Why a history was found to be what it was found to be.
     pub(crate) fn certificate(&self, opened: &Opened, checked: &Checked) -> Certificate<'static> {
-        let options = self.options(Budget::unlimited());
+        let guard = self.limits.guard(opened.since.get());
+        let options = self.options(guard.budget());
         let mut certificate =
             Certificate::new(&opened.name, &opened.history, checked.claim.level, &options, &checked.verdict);
         checker::add_proof(&mut certificate, &opened.history, &options);
@@ -500,13 +503,21 @@ impl Ended {
 
 impl Opened {
     /// What is told of a verdict, with how much was tested if it is accepted.
-    fn with_coverage(&self, finding: Finding, verdict: &Verdict) -> Finding {
-        match verdict {
-            Verdict::Accepted(_) => {
-                let coverage = self.coverage.get_or_init(|| checker::coverage(&self.history));
-                finding.with_coverage(coverage.clone())
+    fn with_coverage(&self, finding: Finding, verdict: &Verdict, budget: &Budget) -> Finding {
+        if !matches!(verdict, Verdict::Accepted(_)) {
+            return finding;
+        }
+        // What there is no time for is not told; the verdict stands.
+        let coverage = match self.coverage.get() {
+            Some(coverage) => Some(coverage),
+            None => {
+                let coverage = checker::coverage_within(&self.history, budget).ok();
+                coverage.map(|coverage| self.coverage.get_or_init(|| coverage))
             }
-            _ => finding,
+        };
+        match coverage {
+            Some(coverage) => finding.with_coverage(coverage.clone()),
+            None => finding,
         }
     }
 
@@ -535,6 +546,7 @@ impl Opened {
             history,
             warning: None,
             read_time: Duration::ZERO,
+            since: Cell::new(Instant::now()),
             coverage: OnceCell::new(),
             logical: OnceCell::new(),
             shared: LookedAt::default(),

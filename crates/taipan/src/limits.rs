@@ -1,15 +1,18 @@
 //! Limits on time and memory, kept by a watcher beside the work.
 //!
 //! **What.** A [`Guard`] is alive while a file is read or checked. It owns the work's [`Budget`]; a thread looks at
-//! the process's memory every few milliseconds and at the clock, and makes the budget give up.
+//! the process's memory, the more often the less room is left, and makes the budget give up.
 //!
 //! **Invariant.** Work that asks its budget at least every few milliseconds ends soon after a limit is passed; the
 //! memory taken between two looks is what a check can allocate in that time.
 //!
-//! Time needs no watcher: the budget holds its own deadline.
+//! Time needs no watcher: the budget holds its own deadline. Without a limit on memory, four fifths of what the machine
+//! or the control group has is one: an answer `undecided` is better than the kernel's.
 
 use checker::Budget;
 use history::Interrupt;
+use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,12 +22,14 @@ use std::time::{Duration, Instant};
 pub(crate) struct Limits {
     /// From the first byte read to the verdict.
     pub(crate) time: Option<Duration>,
-    /// Resident memory of the process, in bytes.
+    /// Resident memory of the process, in bytes, if somebody set it.
     pub(crate) memory: Option<u64>,
 }
 
-/// How often the watcher looks.
-const LOOK_EVERY: Duration = Duration::from_millis(3);
+/// How fast memory is taken at most, in bytes per millisecond.
+const TAKEN_MAX: u64 = 4 << 20;
+/// How often the watcher looks: the shortest and the longest wait, in milliseconds.
+const LOOK_EVERY: (u64, u64) = (1, 50);
 
 /// Keeps the limits while it is alive.
 pub(crate) struct Guard {
@@ -34,7 +39,7 @@ pub(crate) struct Guard {
 }
 
 impl Limits {
-    /// Whether there is any.
+    /// Whether any was asked for.
     pub(crate) fn are_set(self) -> bool {
         self.time.is_some() || self.memory.is_some()
     }
@@ -45,13 +50,43 @@ impl Limits {
             Some(time) => Budget::unlimited().with_timeout(time.saturating_sub(since.elapsed())),
             None => Budget::unlimited(),
         };
+        let memory = self.memory.or_else(share_of_the_machine);
         // The first look is taken here: what is over its limit now does not begin.
-        let watcher = self.memory.map(|memory_max| {
+        let watcher = memory.map(|memory_max| {
             look(&budget, memory_max, 0);
             watch(budget.clone(), memory_max)
         });
-        Guard { budget, memory: self.memory, watcher }
+        Guard { budget, memory, watcher }
     }
+}
+
+/// Four fifths of the memory that this process can have; `None` where the system does not say.
+fn share_of_the_machine() -> Option<u64> {
+    static SHARE: OnceLock<Option<u64>> = OnceLock::new();
+    *SHARE.get_or_init(|| Some(memory_of_the_machine()? / 5 * 4).filter(|_| can_watch_memory()))
+}
+
+/// The machine's memory, or less if a control group has less.
+fn memory_of_the_machine() -> Option<u64> {
+    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    let total = kilobytes_in(&read(Path::new("/proc/meminfo"))?, "MemTotal:")?;
+    let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let limits = groups.lines().flat_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            _ if controllers.split(',').any(|it| it == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return Vec::new(),
+        };
+        // Every group above has its say. In a container the path may be that of the host: then the root is meant.
+        let within = Path::new(path.trim_start_matches('/')).ancestors();
+        within.filter_map(|group| read(&Path::new(root).join(group).join(file))).collect::<Vec<_>>()
+    });
+    let limits = limits.filter_map(|limit| limit.trim().parse::<u64>().ok());
+    limits.chain([total]).min()
 }
 
 fn watch(budget: Budget, memory_max: u64) -> (mpsc::Sender<()>, JoinHandle<()>) {
@@ -61,7 +96,9 @@ fn watch(budget: Budget, memory_max: u64) -> (mpsc::Sender<()>, JoinHandle<()>) 
             if look(&budget, memory_max, 0) {
                 return;
             }
-            if stopped.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
+            let room = memory_max.saturating_sub(resident_bytes().unwrap_or(0));
+            let wait = (room / TAKEN_MAX / 2).clamp(LOOK_EVERY.0, LOOK_EVERY.1);
+            if stopped.recv_timeout(Duration::from_millis(wait)) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
         }
@@ -121,7 +158,28 @@ pub(crate) fn can_watch_memory() -> bool {
 }
 
 fn kilobytes_of(field: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    kilobytes_in(&std::fs::read_to_string("/proc/self/status").ok()?, field)
+}
+
+/// A field of `/proc`, which counts in kilobytes, in bytes.
+fn kilobytes_in(text: &str, field: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_limit_there_is_one_below_what_the_machine_has() {
+        let text = "MemTotal:       24555332 kB\nMemFree: 1 kB\n";
+        assert_eq!(kilobytes_in(text, "MemTotal:"), Some(24_555_332 * 1024));
+        if let Some(share) = share_of_the_machine() {
+            let all = memory_of_the_machine().expect("a share of something");
+            assert!(share < all && share > all / 2, "{share} of {all}");
+            assert!(!Limits::default().guard(Instant::now()).interrupt().is_due(0));
+            assert!(Limits::default().guard(Instant::now()).interrupt().is_due(all));
+        }
+    }
 }
