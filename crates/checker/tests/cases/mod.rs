@@ -1,6 +1,8 @@
 //! Random tiny histories at several levels, and what is wrong with one of them.
 #![allow(dead_code, reason = "every test uses its part")]
 
+pub(crate) mod mutants;
+
 use checker::oracle::tiny::{Shape, shrink};
 use checker::{Level, Rule};
 use history::History;
