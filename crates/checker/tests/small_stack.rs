@@ -162,7 +162,7 @@ fn timestamps_of_a_long_chain() {
             let status = if i % 5 == 0 { r#","status":"unknown""# } else { "" };
             let _ = writeln!(
                 text,
-                r#"{{"session":{i},"start":{start},"commit":{commit}{status},"ops":[{{"op":"read","key":"x","value":{}}},{{"op":"write","key":"x","value":{}}}]}}"#,
+                r#"{{"session":{i},"db":{{"start":{start},"commit":{commit}}}{status},"ops":[{{"op":"read","key":"x","value":{}}},{{"op":"write","key":"x","value":{}}}]}}"#,
                 i,
                 i + 1
             );

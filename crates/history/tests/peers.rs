@@ -335,7 +335,11 @@ fn timekiller_refusals() {
     bad(&txn(r#""ops":[{"t":"w","k":1}]"#), "a write without a value");
     bad(&txn(r#""ops":[{"t":"r","v":1}]"#), "without a key");
     bad(&txn(r#""nops":[]"#), "without `ops`");
-    bad(r#"[{"tid":1,"sid":1,"sts":{"p":7,"l":0},"cts":{"p":6,"l":0},"ops":[]}]"#, "before it started");
+    reads_text(
+        r#"[{"tid":1,"sid":1,"sts":{"p":7,"l":0},"cts":{"p":6,"l":0},"ops":[{"t":"w","k":1,"v":2}]}]"#,
+        Format::Timekiller,
+        "init: 1=0\n1: [1] w(1,2)@@7..6",
+    );
     bad(r#"[{"tid":1,"sid":1,"sts":{"p":7,"l":-1},"cts":{"p":8,"l":0},"ops":[]}]"#, "a logical time of -1");
     cannot_hold("1: w(x,1)", Format::Timekiller, "without database timestamps");
     cannot_hold("1: w(1,1)!@@1..2", Format::Timekiller, "aborted transactions");

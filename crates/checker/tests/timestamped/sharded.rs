@@ -67,7 +67,8 @@ fn events(history: &History, draw: Draw) -> Vec<Event> {
         );
         let line = |(_, txn): &(usize, usize)| match draw.numbered {
             true => lines[*txn].clone(),
-            false => lines[*txn].replacen("\"seq\"", "\"other\"", 1),
+            // The sequence number is the first field.
+            false => lines[*txn].split_once(',').map_or_else(String::new, |(_, rest)| format!("{{{rest}")),
         };
         events.push(Event::Receive(batch.iter().map(line).collect()));
         if draw.memory_max.is_some() {
