@@ -24,7 +24,7 @@ fn tiny_labelled_histories_get_their_label() {
     let named = std::env::var_os("TAIPAN_CORPUS").map(Into::into);
     let all = match corpus::labelled(named, Path::new(env!("CARGO_TARGET_TMPDIR"))) {
         Ok(all) => all,
-        Err(missing) => return eprintln!("SKIPPED: {missing}"),
+        Err(missing) => return corpus::missing("corpus", &missing),
     };
     let (mut agreed, mut refused, mut wrong) = (0, 0, Vec::new());
     for labelled in all.iter().filter(|one| one.transactions.is_some_and(|count| count <= TRANSACTIONS_MAX)) {

@@ -85,7 +85,7 @@ fn every_strategy_gives_the_label() {
     let named = std::env::var_os("TAIPAN_CORPUS").map(Into::into);
     let all = match corpus::labelled(named, Path::new(env!("CARGO_TARGET_TMPDIR"))) {
         Ok(all) => all,
-        Err(missing) => return eprintln!("SKIPPED: {missing}"),
+        Err(missing) => return corpus::missing("corpus", &missing),
     };
     let sample = sample(&all);
     let (even, odd): (Vec<_>, Vec<_>) = sample.iter().enumerate().partition(|(number, _)| number % 2 == 0);

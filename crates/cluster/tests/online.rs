@@ -9,7 +9,6 @@ use cluster::{Cluster, Gone, Setup, hire, serve};
 use history::formats::{Format, ReadOptions, read_bytes};
 use history::{History, Timestamp};
 use std::io;
-use std::net::TcpListener;
 use std::time::Duration;
 
 /// A small deterministic generator.
@@ -143,11 +142,7 @@ fn processes_tell_what_one_thread_tells() {
         let expected = alone(seed);
         let mut others = Vec::new();
         let found = together(seed, || {
-            let listeners: Vec<TcpListener> =
-                (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-            let addresses: Vec<String> =
-                listeners.iter().map(|it| it.local_addr().expect("an address").to_string()).collect();
-            drop(listeners);
+            let addresses = corpus::addresses(count);
             let setup = |process: usize| {
                 let cluster =
                     Cluster { addresses: addresses.clone(), process, patience: Duration::from_secs(60) };
@@ -222,10 +217,7 @@ fn a_worker_that_stumbles_ends_the_run_and_is_named() {
 
 #[test]
 fn a_process_that_does_not_come_is_named() {
-    let address = |listener: &TcpListener| listener.local_addr().expect("an address").to_string();
-    let listeners = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let addresses: Vec<String> = listeners.iter().map(address).collect();
-    drop(listeners);
+    let addresses = corpus::addresses(2);
     let cluster = Cluster { addresses: addresses.clone(), process: 0, patience: Duration::from_millis(200) };
     let error = hire(&Setup { workers: 1, cluster: Some(cluster) }, |_| None).expect_err("nobody comes");
     assert!(Gone::is_behind(&error), "{error:?}");

@@ -3,7 +3,13 @@
 //! One noun: a [`Labelled`] history is a file or directory with the counts and verdicts that somebody else gave it.
 //! The corpus itself is not part of this repository; tests that need it skip, aloud, where it is not there.
 //!
+//! Beside them: what tests [need](needs()) of the machine, and what happens where that is missing.
+//!
 //! This crate is never part of the program.
+
+mod needs;
+
+pub use needs::{addresses, browser, missing, needs, server};
 
 use std::collections::BTreeMap;
 use std::fs::File;

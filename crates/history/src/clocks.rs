@@ -198,6 +198,7 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
 
     fn time() -> impl Strategy<Value = i64> {
         prop_oneof![
@@ -229,6 +230,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/clocks.txt"))), ..ProptestConfig::default() })]
+
         #[test]
         fn holds_what_it_was_given(all in clocks(), len in 0..2_500usize) {
             let mut clocks = of(&all);

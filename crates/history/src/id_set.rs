@@ -449,6 +449,7 @@ mod tests {
     use crate::names::NameIndex;
     use crate::{Name, NameRef, TxnId};
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
     use std::collections::HashSet;
 
     #[test]
@@ -481,7 +482,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/id_set.txt"))), ..ProptestConfig::default() })]
 
         /// As a set of the names themselves, however the names come in tables.
         #[test]

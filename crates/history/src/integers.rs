@@ -144,6 +144,7 @@ impl IntegerTable {
 mod tests {
     use super::IntegerTable;
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
     use std::collections::HashMap;
 
     /// Keys from few places, so that they meet.
@@ -152,6 +153,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/integers.txt"))), ..ProptestConfig::default() })]
+
         #[test]
         fn behaves_like_a_map(steps in prop::collection::vec((key(), any::<bool>()), 0..300)) {
             let (mut table, mut model) = (IntegerTable::default(), HashMap::new());

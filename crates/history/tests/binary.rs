@@ -9,6 +9,7 @@ use history::formats::{
 };
 use history::{Builder, History, Span};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use random::{Extras, show, show_by_session};
 use std::io;
 
@@ -161,7 +162,7 @@ fn write_parts(parts: &[History], write: history::formats::Write) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/binary.txt"))), ..ProptestConfig::default() })]
 
     #[test]
     fn parts_make_a_whole(history in random::history(Extras::Some), len in 1usize..4) {

@@ -7,6 +7,7 @@ mod random;
 use history::formats::{Format, ReadOptions, Stretch, Warnings, jsonl, read_bytes, write_string};
 use history::{Builder, History};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use random::Extras;
 use serde_json::{Map, Value};
 
@@ -73,6 +74,8 @@ fn read(text: &str, lenient: bool) -> Result<(History, u64), String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/fields.txt"))), ..ProptestConfig::default() })]
+
     #[test]
     fn a_misspelt_field_is_never_read_silently(
         history in random::history(Extras::Some),

@@ -6,6 +6,7 @@ mod random;
 use history::History;
 use history::formats::{Format, ReadOptions, notation, read_bytes, write_stream};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use random::{Extras, show, show_by_session};
 
 fn through(history: &History, format: Format) -> History {
@@ -17,7 +18,7 @@ fn through(history: &History, format: Format) -> History {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/round_trips.txt"))), ..ProptestConfig::default() })]
 
     #[test]
     fn json_lines(history in random::history(Extras::Some)) {

@@ -6,6 +6,7 @@ mod random;
 use history::formats::{Format, ReadOptions, SplitBy, read_path, shards_of, split, stretches, write_path};
 use history::{Builder, Copier, History, Lock, Name, Span, Status, Timestamp};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use random::{Extras, show, show_by_session, text};
 use std::path::Path;
 
@@ -86,7 +87,7 @@ fn build(builder: &mut Builder, (session, id, status, (client, db), ops): &Drawn
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/shards.txt"))), ..ProptestConfig::default() })]
 
     #[test]
     fn shards_are_the_history(history in random::history(Extras::Some), shards in 1usize..5) {

@@ -1,27 +1,14 @@
 //! Hunts on real servers: what is known to be wrong is found, what is right is left alone, crashes are survived.
 //!
-//! A server that is not installed is told aloud and its tests end there; `scripts/setup` installs both.
+//! Tests whose server is not installed are skipped; `scripts/setup` installs both.
 
-#![allow(clippy::print_stderr, reason = "a test may say that it is skipped")]
-
-use databases::{Database, Failure, Fault, MariaDb, Postgres};
+use databases::{Database, Fault, MariaDb, Postgres};
 use hunt::{
     CampaignOptions, Examination, Group, Settings, Stage, Summary, Weights, campaign, examine, levels, script,
 };
 use std::path::Path;
 use std::time::Duration;
 use workload::Random;
-
-fn unless_missing<D>(started: Result<D, Failure>) -> Option<D> {
-    match started {
-        Ok(database) => Some(database),
-        Err(failure) if failure.to_string().contains("server is installed") => {
-            eprintln!("SKIPPED: {failure} (scripts/setup installs it)");
-            None
-        }
-        Err(failure) => panic!("{failure}"),
-    }
-}
 
 /// All supported levels, or the one at a place of the database's own list.
 fn options(database: &dyn Database, level: Option<usize>, cases: u64) -> CampaignOptions {
@@ -54,7 +41,7 @@ const REPEATABLE_READ: usize = 2;
 /// MDEV-26642: a row that is set to the value it already has stays invisible to who set it.
 #[test]
 fn mariadb_hides_a_transactions_own_write() {
-    let Some(mariadb) = unless_missing(MariaDb::temporary(None, &[])) else { return };
+    let Some(mariadb) = corpus::server("mariadb", MariaDb::temporary(None, &[])) else { return };
     let options = options(&mariadb, Some(REPEATABLE_READ), 3000);
     let summary = hunt(&mariadb, &options);
     let [group] = summary.groups.as_slice() else { panic!("not found in {} cases", summary.cases) };
@@ -75,7 +62,10 @@ fn mariadb_hides_a_transactions_own_write() {
 fn mysql_hides_a_transactions_own_write() {
     let folder = std::env::var("TAIPAN_MYSQL").unwrap_or("/var/cache/taipan/mysql-5.6.24/server".to_owned());
     if !Path::new(&folder).join("mysqld").exists() {
-        return eprintln!("SKIPPED: there is no MySQL in {folder} (scripts/fetch-mysql-5.6 fetches it)");
+        return corpus::missing(
+            "mysql",
+            &format!("no MySQL is in {folder} (scripts/fetch-mysql-5.6 fetches it)"),
+        );
     }
     let mysql = MariaDb::temporary_mysql(Some(Path::new(&folder)), &[]).expect("it starts");
     assert!(mysql.name().starts_with("MySQL 5.6"), "{}", mysql.name());
@@ -92,7 +82,7 @@ fn mysql_hides_a_transactions_own_write() {
 /// Figure 1 of the paper: held to the snapshot of their transactions, writes look at newer rows.
 #[test]
 fn mariadbs_writes_leave_the_snapshot() {
-    let Some(mariadb) = unless_missing(MariaDb::temporary(None, &[])) else { return };
+    let Some(mariadb) = corpus::server("mariadb", MariaDb::temporary(None, &[])) else { return };
     let mut options = options(&mariadb, Some(REPEATABLE_READ), 1500);
     options.writes_see_snapshot = true;
     let mut weights = Weights::default();
@@ -104,7 +94,7 @@ fn mariadbs_writes_leave_the_snapshot() {
 
 #[test]
 fn nothing_is_wrong_with_postgres() {
-    let Some(postgres) = unless_missing(Postgres::temporary(None, &[])) else { return };
+    let Some(postgres) = corpus::server("postgres", Postgres::temporary(None, &[])) else { return };
     let summary = hunt(&postgres, &options(&postgres, None, 60));
     let found: Vec<&str> = summary.groups.iter().map(|group| group.discovery.script.as_str()).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -114,7 +104,7 @@ fn nothing_is_wrong_with_postgres() {
 
 #[test]
 fn a_crash_is_a_finding_and_the_hunt_goes_on() {
-    let Some(postgres) = unless_missing(Postgres::temporary(None, &[])) else { return };
+    let Some(postgres) = corpus::server("postgres", Postgres::temporary(None, &[])) else { return };
     let mut options = options(&postgres, Some(0), 12);
     options.findings_max = None;
     let scripted = postgres.scripted().expect("it speaks SQL");
@@ -140,7 +130,7 @@ fn a_crash_is_a_finding_and_the_hunt_goes_on() {
 /// A server that goes on but writes that something of its own is broken is a finding, too.
 #[test]
 fn a_complaint_in_the_log_is_a_finding() {
-    let Some(postgres) = unless_missing(Postgres::temporary(None, &[])) else { return };
+    let Some(postgres) = corpus::server("postgres", Postgres::temporary(None, &[])) else { return };
     let mut options = options(&postgres, Some(0), 12);
     options.findings_max = None;
     options.reduction = Duration::from_millis(100);

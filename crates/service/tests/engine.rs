@@ -3,6 +3,7 @@
 use checker::timestamped::online::{Cold, Here, Settings, Workers};
 use checker::{Level, Rule};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use service::{Batch, Crew, Engine, EngineOptions, Pace, Told};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -240,7 +241,7 @@ fn add_garbage(folder: &Path, random: &mut Random) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_global_rejects: 8, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, max_global_rejects: 8, failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/engine.txt"))), ..ProptestConfig::default() })]
 
     #[test]
     fn crashes_and_orders_of_arrival_change_nothing(seed in 0u64..1_000_000, tight in any::<bool>(), workers in 0usize..4) {

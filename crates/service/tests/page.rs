@@ -1,5 +1,4 @@
 //! The page in a real browser: Chromium, headless.
-#![allow(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
 use checker::timestamped::online::Settings;
 use checker::{Level, Rule};
@@ -13,12 +12,6 @@ use std::time::{Duration, Instant};
 
 const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 const ANY: &str = "127.0.0.1:0";
-
-fn browser() -> Option<&'static str> {
-    ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|it| it.status.success()))
-}
 
 /// A service with so many stale reads, and a few findings of other kinds.
 fn service(stale: u64) -> Service {
@@ -82,7 +75,7 @@ fn service(stale: u64) -> Service {
 }
 
 /// What the page has become after its script ran for a while.
-fn shown(browser: &str, url: &str, picture: Option<&Path>) -> String {
+fn shown(browser: &Path, url: &str, picture: Option<&Path>) -> String {
     let profile = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(browser);
     command
@@ -104,9 +97,8 @@ fn shown(browser: &str, url: &str, picture: Option<&Path>) -> String {
 
 #[test]
 fn findings_are_shown_and_explained_also_if_there_are_ten_thousand() {
-    let Some(browser) = browser() else {
-        return eprintln!("SKIPPED: there is no Chromium (Debian: chromium)");
-    };
+    let Some(browser) = corpus::browser() else { return };
+    let browser = browser.as_path();
     let service = service(10_000);
     let url = format!("http://{}/", service.bound[0]);
     if let Some(folder) = std::env::var_os("TAIPAN_SCREENSHOTS") {

@@ -30,7 +30,7 @@ fn verdicts_agree_with_the_labels() {
     let named = std::env::var_os("TAIPAN_CORPUS").map(Into::into);
     let all = match corpus::labelled(named, Path::new(env!("CARGO_TARGET_TMPDIR"))) {
         Ok(all) => all,
-        Err(missing) => return eprintln!("SKIPPED: {missing}"),
+        Err(missing) => return corpus::missing("corpus", &missing),
     };
     let mut wrong = Vec::new();
     for bundle in BUNDLES {
@@ -41,6 +41,10 @@ fn verdicts_agree_with_the_labels() {
 }
 
 fn sample(mine: Vec<&Labelled>) -> Vec<&Labelled> {
+    // Files of other models are refused and have no labels.
+    let is_isolation =
+        |history: &&Labelled| !["-bank", "-counter"].iter().any(|model| history.format.ends_with(model));
+    let mine: Vec<&Labelled> = mine.into_iter().filter(is_isolation).collect();
     if std::env::var_os("TAIPAN_LONG").is_some() {
         return mine;
     }
@@ -80,7 +84,11 @@ fn check_bundle(bundle: &str, histories: &[&Labelled]) -> Vec<String> {
             let label = history.verdicts[column];
             let said = verdicts.get(&(file.clone(), level.to_owned()));
             let verdict = said.and_then(|said| said["verdict"].as_str()).unwrap_or("not checked").to_owned();
+            // Labels count an order without pairs as kept; only what is not known is said of it here.
+            let reason = said.and_then(|said| said["reason"].as_str()).unwrap_or_default();
+            let is_untested = reason.starts_with("session order was not tested");
             let contradicts = match (label, verdict.as_str()) {
+                (Label::Accept, "undecided") if is_untested => false,
                 (_, "not checked") | (Label::Accept, "violated") | (Label::Reject, "accepted") => true,
                 (Label::Accept | Label::Reject, "undecided") => at_any_size,
                 _ => false,

@@ -1,7 +1,7 @@
 //! `taipan watch postgres://…` on a real server: what clients saw is held against the change stream, also over a crash of
 //! the watch.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may")]
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 use databases::{Database, Header, Plan, Postgres, Recorder, RunOptions, Sinks, WorkloadPlan, run};
 use std::io::Write;
@@ -11,14 +11,7 @@ use std::time::{Duration, Instant};
 use workload::{Settings, Workload};
 
 fn server() -> Option<Postgres> {
-    match Postgres::temporary(None, &[("fsync".to_owned(), "off".to_owned())]) {
-        Ok(server) => Some(server),
-        Err(failure) if failure.to_string().contains("server is installed") => {
-            eprintln!("SKIPPED: {failure} (scripts/setup installs it)");
-            None
-        }
-        Err(failure) => panic!("{failure}"),
-    }
+    corpus::server("postgres", Postgres::temporary(None, &[("fsync".to_owned(), "off".to_owned())]))
 }
 
 /// A workload on a server, which clients trace.

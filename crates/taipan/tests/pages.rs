@@ -2,7 +2,6 @@
 //!
 //! Needs Chromium (`chromium`, `chromium-browser` or `google-chrome` in the path, or `TAIPAN_CHROMIUM`); says aloud that
 //! it was skipped where there is none. `TAIPAN_PICTURES=FOLDER` keeps pictures of the page, light and dark, to be looked at.
-#![allow(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -64,14 +63,6 @@ window.addEventListener('load', function () {
 const WATCHER: &str = "<head><script>window.failures=[];window.onerror=function(m){window.failures.push(String(m))};\
     console.error=function(m){window.failures.push(String(m))}</script>";
 
-fn browser() -> Option<PathBuf> {
-    let named = std::env::var_os("TAIPAN_CHROMIUM").map(PathBuf::from);
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = std::env::split_paths(&paths).flat_map(|folder| names.map(|name| folder.join(name)));
-    named.into_iter().chain(found).find(|path| path.is_file())
-}
-
 fn chromium(browser: &Path, folder: &Path, arguments: &[&str]) -> Vec<u8> {
     let profile = format!("--user-data-dir={}", folder.join("profile").display());
     let output = Command::new(browser)
@@ -124,7 +115,7 @@ fn visit(browser: &Path, folder: &Path, page: &str) -> Value {
 
 #[test]
 fn a_visitor_finds_everything() {
-    let Some(browser) = browser() else { return eprintln!("SKIPPED: there is no Chromium") };
+    let Some(browser) = corpus::browser() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let page = page(folder.path(), "20000");
     let seen = visit(&browser, folder.path(), &page);
@@ -176,7 +167,7 @@ fn keep_pictures(browser: &Path, folder: &Path) {
 /// file's own name.
 #[test]
 fn a_stored_script_stays_text() {
-    let Some(browser) = browser() else { return eprintln!("SKIPPED: there is no Chromium") };
+    let Some(browser) = corpus::browser() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     let payloads = [

@@ -5,7 +5,6 @@
 use history::Builder;
 use history::formats::{Format, Part, Warnings, Writing, jsonl};
 use std::io::Write;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -54,9 +53,7 @@ fn hosts(folder: &Path, addresses: &[String]) -> String {
 }
 
 fn loopback(count: usize) -> Vec<String> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    listeners.iter().map(|it| it.local_addr().expect("an address").to_string()).collect()
+    corpus::addresses(count)
 }
 
 #[test]
@@ -255,8 +252,7 @@ fn a_process_that_dies_is_named_and_ends_the_run() {
     let pipe: PathBuf = folder.path().join("pipe.jsonl");
     let made = Command::new("mkfifo").arg(&pipe).status();
     if !made.is_ok_and(|status| status.success()) {
-        println!("skipped: mkfifo makes no pipe here");
-        return;
+        return corpus::missing("mkfifo", &"mkfifo makes no pipe here");
     }
     let addresses = loopback(3);
     let hosts = hosts(folder.path(), &addresses);
@@ -363,8 +359,7 @@ fn hosts_in_namespaces_of_their_own() {
     };
     let name = format!("tpn{}", std::process::id() % 10_000);
     if let Err(why) = ip(&format!("link add {name}b type bridge")) {
-        println!("skipped: needs root and iproute2 with namespaces: {why}");
-        return;
+        return corpus::missing("namespaces", &format!("needs root and iproute2 with namespaces: {why}"));
     }
     let build = || {
         ip(&format!("link set {name}b up"))?;
@@ -404,6 +399,6 @@ fn hosts_in_namespaces_of_their_own() {
     let _ = ip(&format!("link del {name}b"));
     match result {
         Ok((many, alone)) => assert_eq!(many, alone),
-        Err(why) => println!("skipped: namespaces cannot be made here: {why}"),
+        Err(why) => corpus::missing("namespaces", &format!("namespaces cannot be made here: {why}")),
     }
 }

@@ -14,7 +14,6 @@ use cluster::{Answer, Cluster, Failure, Job, Monitor, Setup, Share};
 use drawn::{History, histories};
 use history::Interrupt;
 use history::formats::{Format, ReadOptions, SplitBy, read_path, split, write_path};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use told::{alone, told};
@@ -45,11 +44,9 @@ fn job(setup: Setup, paths: Vec<PathBuf>, share: Share, level: Level, by: By) ->
     Job { setup, paths, share, claim, options, reading: ReadOptions::default(), monitor }
 }
 
-/// Addresses nobody listens on just now.
+/// Addresses that no other test uses.
 fn addresses(count: usize) -> Vec<String> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    listeners.iter().map(|it| it.local_addr().expect("an address").to_string()).collect()
+    corpus::addresses(count)
 }
 
 /// Runs several processes as threads of this one; they know nothing of each other but their addresses.
@@ -197,7 +194,7 @@ fn the_corpus_on_workers() {
     let named = std::env::var_os("TAIPAN_CORPUS").map(Into::into);
     let all = match corpus::labelled(named, Path::new(env!("CARGO_TARGET_TMPDIR"))) {
         Ok(all) => all,
-        Err(missing) => return eprintln!("SKIPPED: {missing}"),
+        Err(missing) => return corpus::missing("corpus", &missing),
     };
     let mut compared = 0;
     let small = all.iter().filter(|it| it.transactions.is_some_and(|count| count <= TRANSACTIONS_MAX));

@@ -206,7 +206,7 @@ fn the_corpus_together() {
     let named = std::env::var_os("TAIPAN_CORPUS").map(Into::into);
     let all = match corpus::labelled(named, Path::new(env!("CARGO_TARGET_TMPDIR"))) {
         Ok(all) => all,
-        Err(missing) => return eprintln!("SKIPPED: {missing}"),
+        Err(missing) => return corpus::missing("corpus", &missing),
     };
     let small: Vec<_> =
         all.iter().filter(|it| it.transactions.is_some_and(|count| count <= TRANSACTIONS_MAX)).collect();

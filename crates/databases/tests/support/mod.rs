@@ -1,35 +1,24 @@
 //! What the tests of all drivers use.
 
-#![allow(dead_code, unreachable_pub, clippy::print_stderr, reason = "each test binary uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
 pub mod model;
 pub mod plans;
 
-use databases::{Database, Failure, MariaDb, Postgres};
+use databases::{MariaDb, Postgres};
 
-/// A throw-away PostgreSQL server, or `None`, aloud, where PostgreSQL is not installed.
+/// A throw-away PostgreSQL server, or `None` where PostgreSQL is not installed.
 pub fn postgres(settings: &[(&str, &str)]) -> Option<Postgres> {
-    unless_missing(Postgres::temporary(None, &owned(settings)))
+    corpus::server("postgres", Postgres::temporary(None, &owned(settings)))
 }
 
-/// A throw-away MariaDB server, or `None`, aloud, where MariaDB is not installed.
+/// A throw-away MariaDB server, or `None` where MariaDB is not installed.
 pub fn mariadb(settings: &[(&str, &str)]) -> Option<MariaDb> {
-    unless_missing(MariaDb::temporary(None, &owned(settings)))
+    corpus::server("mariadb", MariaDb::temporary(None, &owned(settings)))
 }
 
 fn owned(settings: &[(&str, &str)]) -> Vec<(String, String)> {
     settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-}
-
-fn unless_missing<D: Database>(started: Result<D, Failure>) -> Option<D> {
-    match started {
-        Ok(database) => Some(database),
-        Err(failure) if failure.to_string().contains("server is installed") => {
-            eprintln!("SKIPPED: {failure} (scripts/setup installs it)");
-            None
-        }
-        Err(failure) => panic!("{failure}"),
-    }
 }
 
 /// A small generator of random numbers, so that tests are the same on every run (splitmix64).

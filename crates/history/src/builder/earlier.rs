@@ -116,6 +116,7 @@ mod tests {
     use crate::formats::{Fault, FrameBytes, FrameError, Part, Warnings, binary, jsonl};
     use crate::{Builder, IdSet, Name};
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
 
     /// Transactions as lines, with names of all kinds, some of them default names of others.
     fn lines() -> impl Strategy<Value = Vec<String>> {
@@ -195,7 +196,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/earlier.txt"))), ..ProptestConfig::default() })]
 
         #[test]
         fn lines_in_parts_are_refused_as_in_one(lines in lines(), cut in 1usize..8) {

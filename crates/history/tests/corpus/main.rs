@@ -17,7 +17,7 @@ use std::path::Path;
 fn labelled() -> Option<Vec<Labelled>> {
     let named = std::env::var_os("TAIPAN_CORPUS").map(Into::into);
     let found = corpus::labelled(named, Path::new(env!("CARGO_TARGET_TMPDIR")));
-    found.map_err(|missing| eprintln!("SKIPPED: {missing}")).ok()
+    found.map_err(|missing| corpus::missing("corpus", &missing)).ok()
 }
 
 fn read(path: &Path) -> Loaded {
