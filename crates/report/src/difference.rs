@@ -3,6 +3,7 @@
 //! A run is what `taipan check --output json` prints, so that a run of last week can be compared with one of today whether
 //! or not its histories are still there.
 
+use crate::printable;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -214,6 +215,11 @@ impl Difference {
         self.same
     }
 
+    /// Whether there is nothing that both speak of, so that nothing was compared.
+    pub fn shares_nothing(&self) -> bool {
+        self.alike == 0 && self.changes.is_empty()
+    }
+
     /// One JSON object.
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("names and numbers always have a JSON form")
@@ -228,8 +234,8 @@ impl Difference {
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let of = |file: &str| if file.is_empty() { String::new() } else { format!("{file}: ") };
-        writeln!(out, "A {}\nB {}", self.a, self.b)?;
+        let of = |file: &str| if file.is_empty() { String::new() } else { format!("{}: ", printable(file)) };
+        writeln!(out, "A {}\nB {}", printable(&self.a), printable(&self.b))?;
         for Change { file, level, a, b } in &self.changes {
             writeln!(out, "  {}{level}: {a} → {b}", of(file))?;
         }
@@ -240,7 +246,7 @@ impl Difference {
         }
         for (name, only) in [("A", &self.only_a), ("B", &self.only_b)] {
             if !only.is_empty() {
-                writeln!(out, "  only {name} was checked at {}", only.join(", "))?;
+                writeln!(out, "  only {name} was checked at {}", printable(&only.join(", ")))?;
             }
         }
         for Tested { file, what, a, b } in &self.tested {

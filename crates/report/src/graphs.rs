@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 /// The core as a Graphviz digraph.
 pub fn dot(finding: &Finding) -> String {
+    let finding = &finding.printable();
     let picture = Picture::of(finding);
     let mut out = String::from("digraph core {\n");
     let title = title(finding);
@@ -27,6 +28,7 @@ pub fn dot(finding: &Finding) -> String {
 
 /// The core as a Mermaid flowchart.
 pub fn mermaid(finding: &Finding) -> String {
+    let finding = &finding.printable();
     let picture = Picture::of(finding);
     let mut out = format!("---\ntitle: \"{}\"\n---\nflowchart LR\n", mermaid_escape(&title(finding)));
     for (index, node) in picture.nodes.iter().enumerate() {

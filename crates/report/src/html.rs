@@ -22,6 +22,7 @@ const SCRIPT: &str = include_str!("page/script.js");
 
 /// Everything a run has to tell as a page.
 pub fn html(told: &Told) -> String {
+    let told = &told.printable();
     let tally = told.tally();
     let title = headline(told, tally);
     let page = html! {

@@ -8,6 +8,7 @@ use std::time::Duration;
 /// Everything a run has to tell as JUnit XML. A violation is a failure, one that is known from before is
 /// skipped; an undecided check and a file that could not be read are errors.
 pub fn junit(told: &Told) -> String {
+    let told = &told.printable();
     let mut suites: Vec<TestSuite> = Vec::new();
     for finding in &told.findings {
         suite(&mut suites, &finding.file).add_test_case(case(finding));

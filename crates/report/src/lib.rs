@@ -7,6 +7,7 @@
 //! * [`Step`] — one edge of the argument with its sentence; inferred edges carry the steps they follow from.
 //! * [`Overview`] — a whole history in a few thousand numbers, for the page.
 //! * [`Palette`] — how text is coloured, if it is.
+//! * [`printable`] — a name without what would act on a terminal; every rendering for people shows names so.
 //!
 //! The path of a verdict: `phrase` puts values and operations into words, `argue` edges into sentences,
 //! `finding` collects both; `text` and `json` render one finding, `junit`, `sarif`, `markdown` and `html` everything a run
@@ -28,6 +29,7 @@ mod overview;
 mod part;
 mod phrase;
 mod picture;
+mod printable;
 mod sarif;
 mod shorten;
 mod strip;
@@ -48,6 +50,7 @@ pub use markdown::markdown;
 pub use overview::{Overview, Remark};
 pub use part::{Alternative, Part};
 pub use phrase::{operation, predicate};
+pub use printable::{printable, printable_lines};
 pub use sarif::sarif;
 pub use svg::svg;
 pub use text::{Palette, survey_text, text};

@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub fn markdown(told: &Told) -> String {
     let mut out = String::new();
     // Writing into a string cannot fail.
-    let _ = write_summary(&mut out, told);
+    let _ = write_summary(&mut out, &told.printable());
     out
 }
 

@@ -39,7 +39,7 @@ pub(crate) const STYLE: &str = "\
 
 /// The core as one self-contained picture.
 pub fn svg(finding: &Finding) -> String {
-    drawing(finding, &format!("<style>{COLOURS}{STYLE}</style>"), "")
+    drawing(&finding.printable(), &format!("<style>{COLOURS}{STYLE}</style>"), "")
 }
 
 /// The core as an `svg` element; `style` is put in first, `prefix` before every id. Edges carry `data-step`, operations `data-op`, so that a

@@ -2,8 +2,8 @@
 
 use crate::book::page_of;
 use crate::picture::{label, shown_operations};
-use crate::shorten;
 use crate::{Alternative, Cost, Finding, Member, Part, Step, Surveyed, Violation};
+use crate::{printable, shorten};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
 use checker::{Coverage, Mark};
@@ -53,7 +53,7 @@ impl Palette {
 pub fn text(finding: &Finding, palette: Palette) -> String {
     let mut out = String::new();
     // Writing into a string cannot fail.
-    let _ = write_finding(&mut out, finding, Some(finding.cost), palette);
+    let _ = write_finding(&mut out, &finding.printable(), Some(finding.cost), palette);
     out
 }
 
@@ -61,7 +61,7 @@ pub fn text(finding: &Finding, palette: Palette) -> String {
 pub(crate) fn timeless(finding: &Finding) -> String {
     let mut out = String::new();
     // Writing into a string cannot fail.
-    let _ = write_finding(&mut out, finding, None, Palette::plain());
+    let _ = write_finding(&mut out, &finding.printable(), None, Palette::plain());
     out
 }
 
@@ -168,6 +168,7 @@ pub(crate) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
 /// What all levels come to, one line a mark; what is violated weakest first.
 pub fn survey_text(surveyed: &Surveyed, palette: Palette) -> String {
     let mut out = String::new();
+    let file = printable(&surveyed.file);
     for mark in [Mark::Accepted, Mark::Violated, Mark::Undecided] {
         let mut names: Vec<&str> =
             surveyed.marks.iter().filter(|(_, it)| *it == mark).map(|(level, _)| level.name()).collect();
@@ -177,8 +178,7 @@ pub fn survey_text(surveyed: &Surveyed, palette: Palette) -> String {
         if !names.is_empty() {
             let colour = palette.verdict(mark.name());
             // Writing into a string cannot fail.
-            let _ =
-                writeln!(out, "{}: {colour}{}{colour:#} at {}", surveyed.file, mark.name(), names.join(", "));
+            let _ = writeln!(out, "{file}: {colour}{}{colour:#} at {}", mark.name(), names.join(", "));
         }
     }
     out
