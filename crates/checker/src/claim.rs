@@ -9,12 +9,14 @@
 //! **Steps, by results.** Where the database recorded timestamps, their order is tried first, because it nearly always
 //! explains the results: a replay in that order costs one pass. If it does not explain them, the search decides, and the
 //! [`Answer`] says that the timestamps disagree. A level that timestamps do not decide is tried at the weakest level
-//! that implies it and that they do decide.
+//! that implies it and that they do decide. What is accepted though the history has none of the order that the level asks
+//! for was not tested: it is undecided.
 //!
 //! **Cost.** The replay, and the search only where the replay did not accept.
 
 use crate::looked_at::LookedAt;
 use crate::timestamped::{self, Finding};
+use crate::untested::Orders;
 use crate::verdict::{Options, Outcome, Ryow, Verdict};
 use crate::{Level, Strategy, pipeline};
 use history::History;
@@ -131,10 +133,16 @@ impl Claim {
     /// As [`Claim::check`], for a history of which several levels are asked.
     pub fn check_sharing(&self, subject: &History, options: &Options, shared: Option<&LookedAt>) -> Answer {
         let options = &self.options(options);
-        match self.by {
+        let mut answer = match self.by {
             By::Timestamps => self.by_timestamps(subject, options),
             By::Results => self.by_results(subject, options, shared),
+        };
+        if matches!(answer.outcome.verdict, Verdict::Accepted(_))
+            && let Some(lack) = Orders::of(subject).lack(self.level)
+        {
+            answer.outcome.verdict = Verdict::Undecided(lack);
         }
+        answer
     }
 
     /// How to look for the answer, with the claim's policies.

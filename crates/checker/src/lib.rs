@@ -54,6 +54,7 @@ mod shown;
 pub mod spread;
 mod survey;
 pub mod timestamped;
+mod untested;
 mod verdict;
 mod weak;
 
@@ -74,6 +75,7 @@ pub use pipeline::{check, check_sharing};
 pub use prove::add_proof;
 pub use reduce::{Reduced, reduce};
 pub use survey::{Mark, Survey, survey};
+pub use untested::Orders;
 pub use verdict::{
     Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,
     Verdict, Witness,

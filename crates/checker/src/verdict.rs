@@ -224,6 +224,8 @@ pub enum Undecided {
     Cancelled,
     /// The history is beyond what this checker decides; the sentence says why.
     Unsupported(String),
+    /// The history does not test what was asked; the sentence says what is missing.
+    Untested(String),
 }
 
 /// As a sentence without a full stop.
@@ -233,7 +235,7 @@ impl fmt::Display for Undecided {
             Self::Timeout => f.write_str("the time is up"),
             Self::Memory => f.write_str("the memory is used up"),
             Self::Cancelled => f.write_str("the check was cancelled"),
-            Self::Unsupported(why) => f.write_str(why),
+            Self::Unsupported(why) | Self::Untested(why) => f.write_str(why),
         }
     }
 }
