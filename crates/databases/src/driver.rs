@@ -47,6 +47,12 @@ pub trait Database: Send + Sync {
         None
     }
 
+    /// Whether a fault can be inflicted at all.
+    fn can_suffer(&self, fault: Fault) -> bool {
+        let _ = fault;
+        false
+    }
+
     /// Disturbs the database, where it can be: see [`Fault`]. Answers whether the fault was inflicted.
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
         let _ = fault;

@@ -41,11 +41,13 @@ mod line;
 mod line_file;
 mod mariadb;
 mod matrix;
+mod passwords;
 mod postgres;
 mod record;
 mod redb;
 mod request;
 mod run;
+mod secret;
 mod server;
 mod sql;
 mod sqlite;
@@ -64,6 +66,7 @@ pub use grammar::{Grammar, Sight, View};
 pub use isolation::{Isolation, PROFILES, Profile};
 pub use mariadb::MariaDb;
 pub use matrix::{Cell, Console, Matrix, MatrixRow, SCHEDULES, Schedule, Scripted, TraceLine, cell, matrix};
+pub use passwords::Passwords;
 pub use postgres::Postgres;
 pub use record::{
     Batch, Detail, Header, Listener, OpRecord, RecordError, Recorder, Sinks, Tracer, TxnRecord,
@@ -73,6 +76,7 @@ pub use request::{
     Column, Condition, KeyRange, Kind, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Schema, Value,
 };
 pub use run::{Client, Counts, Plan, Progress, RunError, RunOptions, Step, Summary, run};
+pub use secret::{Address, Secret, with_passwords, without_password};
 pub use sqlite::Sqlite;
-pub use target::{TARGETS, TargetForm, open};
+pub use target::{TARGETS, TargetForm, open, open_with};
 pub use workloads::{Naming, WorkloadPlan};

@@ -5,7 +5,9 @@ use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
+use crate::passwords::Passwords;
 use crate::request::{Schema, Value};
+use crate::secret::Address;
 use crate::server::Server;
 use crate::server::mariadb::DataFolder;
 use crate::sql::{Connection, SqlSession, fill};
@@ -14,12 +16,12 @@ use history::Name;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, Params, Row};
 use rustix::process::Signal;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Runtime;
 
 /// A MariaDB or MySQL server.
-#[derive(Debug)]
 pub struct MariaDb {
     opts: Opts,
     about: About,
@@ -39,13 +41,32 @@ struct About {
 
 const DATABASE: &str = "taipan";
 
+/// Without the options, which hold the password.
+impl fmt::Debug for MariaDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MariaDb")
+            .field("about", &self.about)
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
 impl MariaDb {
     /// The server of a URL, `mysql://user:password@host:port/database`.
-    pub fn at(url: &str) -> Result<Self, Failure> {
-        let url = url.replacen("mariadb://", "mysql://", 1);
-        let opts = Opts::from_url(&url)
-            .map_err(|error| Failure::mistake(format!("{url} is no MySQL URL: {error}")))?;
-        let opts = with_our_options(OptsBuilder::from_opts(opts));
+    pub fn at(url: &Address, passwords: &Passwords) -> Result<Self, Failure> {
+        url.well_formed("MySQL", "MYSQL_PWD")?;
+        let opts = Opts::from_url(&url.expose().replacen("mariadb://", "mysql://", 1))
+            .map_err(|error| url.refused("MySQL", &error))?;
+        let (has_user, has_password) = (opts.user().is_some(), opts.pass().is_some());
+        let mut builder = OptsBuilder::from_opts(opts);
+        let client = passwords.of_mysql()?;
+        if !has_user {
+            builder = builder.user(client.user);
+        }
+        if let Some(password) = client.password.filter(|_| !has_password) {
+            builder = builder.pass(Some(password.expose()));
+        }
+        let opts = with_our_options(builder);
         let about = MariaDbConnection::open(&opts)?.about()?;
         Ok(Self { opts, about, server: None, snapshots: None })
     }
@@ -152,6 +173,10 @@ impl Database for MariaDb {
 
     fn log_end(&self) -> Option<String> {
         self.server.as_ref().map(Server::log_end)
+    }
+
+    fn can_suffer(&self, fault: Fault) -> bool {
+        fault == Fault::KillConnection || self.server.is_some()
     }
 
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {

@@ -6,7 +6,9 @@ use crate::follow::{FollowOptions, Follower};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
+use crate::passwords::{Login, Passwords};
 use crate::request::{Schema, Value};
+use crate::secret::Address;
 use crate::server::Server;
 use crate::server::postgres::Cluster;
 use crate::sql::{Connection, SqlSession, fill};
@@ -21,6 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
+use tokio_postgres::config::Host;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, Error, NoTls, Row, SimpleQueryMessage};
 
@@ -44,15 +47,33 @@ struct CommitLog {
     committed: Vec<u64>,
 }
 
+/// Who connects to what.
+fn login(config: &Config) -> Login<'_> {
+    let user = config.get_user().unwrap_or_default();
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => host.as_str(),
+        // A socket is on this machine.
+        _ => "localhost",
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    Login { host, port, database: config.get_dbname().unwrap_or(user), user }
+}
+
 /// How the server tells our connections from others.
 const APPLICATION: &str = "taipan";
 
 impl Postgres {
     /// The server of a URL, `postgres://user:password@host:port/database`.
-    pub fn at(url: &str) -> Result<Self, Failure> {
-        let mut config: Config =
-            url.parse().map_err(|error| Failure::mistake(format!("{url} is no PostgreSQL URL: {error}")))?;
+    pub fn at(url: &Address, passwords: &Passwords) -> Result<Self, Failure> {
+        url.well_formed("PostgreSQL", "PGPASSWORD")?;
+        let parsed = url.expose().parse::<Config>();
+        let mut config = parsed.map_err(|error| url.refused("PostgreSQL", &error))?;
         config.application_name(APPLICATION);
+        if config.get_password().is_none()
+            && let Some(password) = passwords.of_postgres(&login(&config))?
+        {
+            config.password(password.expose());
+        }
         let version = PostgresConnection::open(&config)?.version()?;
         Ok(Self { config, version, server: None, slot: None, log: Mutex::default() })
     }
@@ -187,6 +208,10 @@ impl Database for Postgres {
 
     fn log_end(&self) -> Option<String> {
         self.server.as_ref().map(Server::log_end)
+    }
+
+    fn can_suffer(&self, fault: Fault) -> bool {
+        fault == Fault::KillConnection || self.server.is_some()
     }
 
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {

@@ -1,7 +1,7 @@
 //! Targets as people write them: `sqlite:`, `postgres:temp?fsync=off`, `mysql://root@localhost/test`.
 
 use crate::driver::{Database, Failure};
-use crate::{Fjall, MariaDb, Postgres, Probe, Redb, Sqlite};
+use crate::{Address, Fjall, MariaDb, Passwords, Postgres, Probe, Redb, Sqlite};
 use std::path::{Path, PathBuf};
 
 /// A way to write a target, for help texts and error messages.
@@ -43,8 +43,14 @@ impl TargetForm {
     }
 }
 
-/// Opens a target: starts the server it asks for, or connects to it.
+/// Opens a target: starts the server it asks for, or connects to it. Passwords are those in the target.
 pub fn open(target: &str) -> Result<Box<dyn Database>, Failure> {
+    open_with(&Address::from(target), &Passwords::default())
+}
+
+/// As [`open`], with passwords from elsewhere.
+pub fn open_with(address: &Address, passwords: &Passwords) -> Result<Box<dyn Database>, Failure> {
+    let target = address.expose();
     let Some((scheme, rest)) = target.split_once(':') else { return Err(unknown(target)) };
     match scheme {
         "sqlite" if rest.is_empty() => Ok(Box::new(Sqlite::temporary()?)),
@@ -60,8 +66,10 @@ pub fn open(target: &str) -> Result<Box<dyn Database>, Failure> {
         "redb" if rest.is_empty() => Ok(Box::new(Redb::temporary()?)),
         "redb" => Ok(Box::new(Redb::at(Path::new(rest))?)),
         "fjall" => open_fjall(target, rest),
-        "postgres" | "postgresql" if rest.starts_with("//") => Ok(Box::new(Postgres::at(target)?)),
-        "mysql" | "mariadb" if rest.starts_with("//") => Ok(Box::new(MariaDb::at(target)?)),
+        "postgres" | "postgresql" if rest.starts_with("//") => {
+            Ok(Box::new(Postgres::at(address, passwords)?))
+        }
+        "mysql" | "mariadb" if rest.starts_with("//") => Ok(Box::new(MariaDb::at(address, passwords)?)),
         "postgres" | "postgresql" => {
             let temp = Temp::parse(target, rest)?;
             Ok(Box::new(Postgres::temporary(temp.bin.as_deref(), &temp.settings)?))
@@ -84,7 +92,7 @@ fn open_fjall(target: &str, rest: &str) -> Result<Box<dyn Database>, Failure> {
         Some((path, "probe=value")) => (path, Probe::Value),
         Some((path, "probe=size")) => (path, Probe::Size),
         Some((_, option)) => {
-            let message = format!("{target:?}: {option:?} is not probe=value or probe=size");
+            let message = format!("{}: {option:?} is not probe=value or probe=size", Address::from(target));
             return Err(Failure::mistake(message));
         }
     };
@@ -95,7 +103,8 @@ fn open_fjall(target: &str, rest: &str) -> Result<Box<dyn Database>, Failure> {
 
 fn unknown(target: &str) -> Failure {
     let forms: Vec<&str> = TARGETS.iter().map(|target| target.form).collect();
-    Failure::mistake(format!("{target:?} names no database; expected one of: {}", forms.join(", ")))
+    let target = Address::from(target);
+    Failure::mistake(format!("unknown target {target:?}; expected one of: {}", forms.join(", ")))
 }
 
 /// The options of a throw-away server: `temp?bin=DIR&name=value&…`.
@@ -112,8 +121,10 @@ impl Temp {
             return Err(unknown(target));
         }
         let mut temp = Self::default();
+        let target = Address::from(target);
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let Some((name, value)) = option.split_once('=') else {
+                let option = Address::from(option);
                 return Err(Failure::mistake(format!(
                     "{target:?}: {option:?} is not of the form name=value"
                 )));
