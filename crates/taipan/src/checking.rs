@@ -2,16 +2,17 @@
 
 use crate::console::{Console, Stop};
 use crate::exit::Exit;
-use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags, SearchFlags};
+use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags, RequireFlags, SearchFlags};
 use crate::input;
 use crate::limits::{self, Guard, Limits};
 use crate::own_levels;
+use crate::recording;
 use checker::certify::{Certificate, has_certifier};
 use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
 use checker::{
-    Answer, Budget, By, Claim, Coverage, Fragment, Level, LookedAt, Options, Passes, Reduced, Ryow, Strategy,
-    Undecided, Vendor, Verdict,
+    Answer, Budget, By, Claim, Coverage, Fragment, Level, LookedAt, Options, Orders, Passes, Reduced, Ryow,
+    Strategy, Undecided, Vendor, Verdict,
 };
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
@@ -37,6 +38,8 @@ pub(crate) struct Checking<'f> {
     is_shared: bool,
     /// Whether accepted histories need a witness.
     needs_witness: bool,
+    /// What accepted histories must test.
+    required: RequireFlags,
 }
 
 /// How long a history is made smaller at most, unless a limit says otherwise.
@@ -114,6 +117,7 @@ impl<'f> Checking<'f> {
             compares: false,
             is_shared: false,
             needs_witness: false,
+            required: RequireFlags::default(),
         })
     }
 
@@ -152,6 +156,11 @@ impl<'f> Checking<'f> {
         Self { needs_witness, ..self }
     }
 
+    /// The same, accepting only what tests that much.
+    pub(crate) fn requiring(self, required: &RequireFlags) -> Self {
+        Self { required: required.clone(), ..self }
+    }
+
     /// Accepts a large file part by part, if that is possible: it is sorted by commit, and the order of its timestamps
     /// explains it at every level asked for. None if it has to be read whole.
     pub(crate) fn accept_in_parts(
@@ -162,13 +171,20 @@ impl<'f> Checking<'f> {
     ) -> Option<Vec<Finding>> {
         let is_large = std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.len() >= LARGE_BYTES);
         let ryow: Ryow = self.policy.ryow.into();
-        if self.compares || !is_large || reading.lenient || self.limits.are_set() || ryow != Ryow::Must {
+        if self.compares
+            || self.required.are_set()
+            || !is_large
+            || reading.lenient
+            || self.limits.are_set()
+            || ryow != Ryow::Must
+        {
             return None;
         }
         let options = self.options(Budget::unlimited());
         let started = Instant::now();
         let name = file.display().to_string();
         let mut claims: Vec<(Claim, Streamed)> = Vec::new();
+        let mut orders = Orders::default();
         let mut check_time = Duration::ZERO;
         let mut take = |part: &History| {
             if claims.is_empty() {
@@ -182,7 +198,9 @@ impl<'f> Checking<'f> {
                 }
             }
             let started = Instant::now();
-            for (_, streamed) in &mut claims {
+            orders.take(part);
+            for (claim, streamed) in &mut claims {
+                unmixed(part, claim).ok()?;
                 streamed.take(part).ok()?;
             }
             check_time += started.elapsed();
@@ -190,7 +208,7 @@ impl<'f> Checking<'f> {
         };
         let whole =
             guarded(&name, || reading.read_parts(file, &mut |part| take(part).is_some())).ok()?.ok()?;
-        if !whole {
+        if !whole || claims.iter().any(|(claim, _)| orders.lack(claim.level).is_some()) {
             return None;
         }
         let cost = |check: Duration, of: usize| Cost {
@@ -233,6 +251,7 @@ impl<'f> Checking<'f> {
                 }
             )));
         }
+        is_checkable(&history).map_err(|why| Unopened::Trouble(format!("{name}: {why}")))?;
         Ok(Opened {
             name,
             history,
@@ -329,6 +348,7 @@ impl<'f> Checking<'f> {
     pub(crate) fn check(&self, opened: &Opened, claim: Claim) -> Result<Checked, String> {
         let now = Instant::now();
         opened.since.set(now.checked_sub(opened.read_time).unwrap_or(now));
+        unmixed(&opened.history, &claim).map_err(|why| format!("{}: {why}", opened.name))?;
         let (answer, checked) = self.answer(opened, claim, self.passes)?;
         let Answer { findings, timestamps_disagree, .. } = answer;
         let mut checked = checked;
@@ -375,8 +395,22 @@ impl<'f> Checking<'f> {
         if let Some(findings) = &answer.findings {
             finding = finding.by_timestamps(subject, findings);
         }
-        let finding = opened.with_coverage(finding, &verdict, &guard.budget());
+        let mut finding = opened.with_coverage(finding, &verdict, &guard.budget());
+        let mut verdict = verdict;
+        if let Some(lack) = self.lack(opened, &verdict, &finding) {
+            verdict = Verdict::Undecided(Undecided::Untested(lack.clone()));
+            finding = Finding { verdict: verdict.name(), reason: Some(lack), ..finding };
+        }
         Ok((answer, Checked { claim, verdict, finding }))
+    }
+
+    /// What an accepted history does not test and was required to.
+    fn lack(&self, opened: &Opened, verdict: &Verdict, finding: &Finding) -> Option<String> {
+        if !self.required.are_set() || !matches!(verdict, Verdict::Accepted(_)) {
+            return None;
+        }
+        let committed = opened.history.transactions().filter(|txn| txn.is_committed()).count() as u64;
+        self.required.lack(committed, finding.coverage.as_ref())
     }
 
     /// The violation of a level by a part of the history, if it is one.
@@ -584,6 +618,41 @@ const LARGE_BYTES: u64 = 16 << 20;
 
 /// What is said where results accept what timestamps refuse.
 const TIMESTAMPS_DISAGREE: &str = "the database's timestamps do not explain these results, another order does; --by timestamps holds it to them";
+
+/// Refuses a history of another model, whose operations say nothing of isolation: nothing of it would be checked.
+pub(crate) fn is_checkable(history: &History) -> Result<(), String> {
+    let header = history.header_extra().and_then(|extra| serde_json::from_str(extra).ok());
+    let not_kept =
+        header.as_ref().and_then(|header: &serde_json::Value| header["jepsen"]["not_kept"].as_str());
+    match not_kept {
+        Some(why) => Err(format!(
+            "{why}: no isolation level can be decided; record reads and writes of absolute values, or transactions"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a claim that holds transactions to more than the level they asked for.
+pub(crate) fn unmixed(history: &History, claim: &Claim) -> Result<(), String> {
+    if claim.mixed {
+        return Ok(());
+    }
+    let plain = |level: Level| Level { session: false, realtime: false, ..level };
+    for txn in history.transactions() {
+        let Some(asked) = txn.level() else { continue };
+        let promises = |level: Level| recording::implies(plain(level), plain(claim.level));
+        let is_vendors = claim.vendor.is_some_and(|vendor| vendor.level == asked);
+        if !is_vendors && !own_levels::find(asked).is_ok_and(promises) {
+            return Err(format!(
+                "transaction {} asked for {asked}, which does not promise {}: --mixed holds each transaction to the \
+                 level it asked for",
+                txn.name(),
+                claim.level_name()
+            ));
+        }
+    }
+    Ok(())
+}
 
 fn level_names(profile: &::databases::Profile) -> String {
     let names: Vec<&str> = profile.levels.iter().map(|level| level.name).collect();

@@ -27,12 +27,12 @@ pub(crate) use several::{end, setup_of};
 #[cfg(feature = "cluster")]
 mod several {
     use super::{CheckFlags, Checking, Console, Outcome, Sink};
-    use crate::checking::milliseconds;
+    use crate::checking::{is_checkable, milliseconds};
     use crate::console::{Progress, Stop};
     use crate::exit::Exit;
     use crate::flags::{CrewFlags, Whose};
     use crate::limits;
-    use checker::Claim;
+    use checker::{Claim, Orders, Undecided};
     use cluster::{Answer, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
     use report::{Cost, Finding, Size};
     use std::io::Write;
@@ -103,6 +103,7 @@ mod several {
             (flags.order.compare, "--compare"),
             (flags.policy.profile.is_some(), "--profile"),
             (flags.remarks.is_some(), "--remarks"),
+            (flags.require.are_set(), "--require"),
             (flags.files.iter().any(|file| crate::input::is_standard_stream(file)), "standard input"),
         ];
         match alone.into_iter().find(|(asked, _)| *asked) {
@@ -211,14 +212,45 @@ mod several {
                     sink.trouble(&name, message, console, progress);
                     Exit::Error
                 }
-                Ok(answer) => tell(answer, &name, claim, cost, sink, console, progress)?,
+                Ok(answer) => {
+                    let lack = match answer.verdict == "accepted" {
+                        true => lack(flags, file, &claim),
+                        false => Ok(None),
+                    };
+                    match lack {
+                        Ok(lack) => tell(answer, lack, &name, claim, cost, sink, console, progress)?,
+                        Err(why) => {
+                            sink.trouble(&name, format!("{name}: {why}"), console, progress);
+                            Exit::Error
+                        }
+                    }
+                }
             });
         }
         Ok(ControlFlow::Continue(exit))
     }
 
+    /// The orders that an accepted level asks for and the file does not have, which is read until it has them. An error
+    /// if it is of another model.
+    fn lack(flags: &CheckFlags, file: &Path, claim: &Claim) -> Result<Option<Undecided>, String> {
+        let mut orders = Orders::default();
+        let mut model = Ok(());
+        let read = flags.reading.read_parts(file, &mut |part| {
+            if model.is_ok() {
+                model = is_checkable(part);
+            }
+            orders.take(part);
+            model.is_ok() && !orders.are_enough(claim.level)
+        });
+        model?;
+        // A file that changed in the meantime does not change the verdict.
+        Ok(read.ok().and_then(|_| orders.lack(claim.level)))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call, of all that is known")]
     fn tell(
         answer: Answer,
+        lack: Option<Undecided>,
         name: &str,
         claim: Claim,
         cost: Cost,
@@ -227,6 +259,7 @@ mod several {
         progress: &Progress,
     ) -> Outcome {
         let Answer { verdict, size: (transactions, operations, sessions), found, .. } = answer;
+        let verdict = if lack.is_some() { "undecided" } else { verdict };
         let exit = match verdict {
             "accepted" => Exit::Accepted,
             "violated" => Exit::Violated,
@@ -242,6 +275,10 @@ mod several {
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let size = Size { transactions: count(transactions), operations: count(operations), sessions };
         let finding = match outcome {
+            _ if lack.is_some() => {
+                let why = lack.map(|lack| lack.to_string()).unwrap_or_default();
+                Finding::undecided(name, claim, why, size, cost)
+            }
             None => Finding::accepted(name, claim, size, cost),
             Some(outcome) => {
                 sink.history(name, &history);

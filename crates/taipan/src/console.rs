@@ -2,9 +2,10 @@
 
 use crate::exit::Exit;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use report::Palette;
+use report::{Palette, printable, printable_lines};
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -27,9 +28,53 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// Standard output for results. Where its reader (`head`, a pager) has seen enough, the rest goes nowhere, and the work
+/// goes on: the exit status is that of all of it.
+struct Results {
+    stream: anstream::AutoStream<io::Stdout>,
+    is_closed: bool,
+}
+
+impl Results {
+    fn unless_closed(&mut self, result: io::Result<usize>, len: usize) -> io::Result<usize> {
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(len)
+            }
+            result => result,
+        }
+    }
+}
+
+impl Write for Results {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = if self.is_closed { Ok(bytes.len()) } else { self.stream.write(bytes) };
+        self.unless_closed(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = if self.is_closed { Ok(()) } else { self.stream.flush() };
+        self.unless_closed(flushed.map(|()| 0), 0).map(|_| ())
+    }
+}
+
+/// A message as it may be shown: without passwords that were typed, and without what acts on a terminal.
+pub(crate) fn shown(message: &impl Display) -> String {
+    static TYPED: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    let typed = TYPED.get_or_init(|| databases::with_passwords(std::env::args_os().skip(1)));
+    let mut message = message.to_string();
+    for (typed, shown) in typed {
+        if message.contains(typed) {
+            message = message.replace(typed, shown);
+        }
+    }
+    printable_lines(&message).into_owned()
+}
+
 /// The way out of the process.
 pub(crate) struct Console {
-    out: io::BufWriter<anstream::AutoStream<io::Stdout>>,
+    out: io::BufWriter<Results>,
     progress: bool,
 }
 
@@ -37,7 +82,10 @@ impl Console {
     /// The process's own streams. Colours are left out where they cannot be shown or `NO_COLOR` is set.
     pub(crate) fn new(quiet: bool) -> Self {
         Self {
-            out: io::BufWriter::new(anstream::AutoStream::auto(io::stdout())),
+            out: io::BufWriter::new(Results {
+                stream: anstream::AutoStream::auto(io::stdout()),
+                is_closed: false,
+            }),
             progress: !quiet && io::stderr().is_terminal(),
         }
     }
@@ -56,13 +104,13 @@ impl Console {
     pub(crate) fn note(&mut self, note: impl Display) {
         // Results so far come first, so that a terminal shows things in the order they happened.
         let _ = self.out.flush();
-        let _ = writeln!(anstream::stderr(), "taipan: {note}");
+        let _ = writeln!(anstream::stderr(), "taipan: {}", shown(&note));
     }
 
     /// Says what went wrong.
     pub(crate) fn error(&mut self, error: impl Display) {
         let _ = self.out.flush();
-        let _ = writeln!(anstream::stderr(), "taipan: error: {error}");
+        let _ = writeln!(anstream::stderr(), "taipan: error: {}", shown(&error));
     }
 
     /// Shows on a terminal that work is under way, from the second second on.
@@ -76,7 +124,7 @@ impl Console {
         let result = result.and_then(|exit| Ok(written.map(|()| exit)?));
         match result {
             Ok(exit) => exit,
-            // Whoever read the output (`head`, a pager) has seen enough.
+            // A command that only writes (`generate`, `convert`) has nothing more to do when the reader has seen enough.
             Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Accepted,
             Err(Stop::Output(error)) => {
                 let _ =
@@ -84,7 +132,7 @@ impl Console {
                 Exit::Error
             }
             Err(Stop::Error(error)) => {
-                let _ = writeln!(anstream::stderr(), "taipan: error: {error}");
+                let _ = writeln!(anstream::stderr(), "taipan: error: {}", shown(&error));
                 Exit::Error
             }
         }
@@ -127,7 +175,7 @@ impl Progress {
 
     /// Says what is being done now.
     pub(crate) fn say(&self, what: impl Display) {
-        self.bar.set_message(what.to_string());
+        self.bar.set_message(printable(&shown(&what)).into_owned());
     }
 
     /// One step is done.

@@ -1,15 +1,19 @@
 //! What the user can type. The texts here are the help.
 
+mod color;
 mod databases;
 mod hunting;
 mod installing;
 mod numbers;
+mod requiring;
 mod watch;
 mod workers;
 
+pub(crate) use color::Color;
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
 pub(crate) use hunting::{HuntFlags, HuntOutput, WritesSee};
 pub(crate) use installing::{CompletionsFlags, ManFlags};
+pub(crate) use requiring::RequireFlags;
 pub(crate) use watch::WatchFlags;
 #[cfg(feature = "cluster")]
 pub(crate) use workers::Whose;
@@ -63,29 +67,6 @@ pub(crate) enum Command {
     Levels(LevelsFlags),
     Completions(CompletionsFlags),
     Man(ManFlags),
-}
-
-/// When text is coloured.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
-
-impl Color {
-    /// Makes it the choice of every stream of this process.
-    pub(crate) fn write_global(self) {
-        match self {
-            Self::Auto => anstream::ColorChoice::Auto,
-            Self::Always => anstream::ColorChoice::Always,
-            Self::Never => anstream::ColorChoice::Never,
-        }
-        .write_global();
-    }
 }
 
 /// How results are printed.
@@ -156,6 +137,7 @@ Examples:
   taipan check --baseline known.jsonl h.jsonl     fails only on what an earlier run with --output json did not say
   taipan check --output markdown h.jsonl >> $GITHUB_STEP_SUMMARY
   taipan check --by timestamps --level SI h.jsonl every result that its snapshot does not hold
+  taipan check --require coverage=60 h.jsonl      undecided where fewer writes were read by another transaction
   taipan check --certificate proof.jsonl h.jsonl  to be re-checked with `taipan certify h.jsonl proof.jsonl`
   zstdcat h.jsonl.zst | taipan check -
   taipan check --workers 8 --level SI huge.jsonl  on eight workers; `taipan split` makes shards for several machines")]
@@ -210,6 +192,9 @@ pub(crate) struct CheckFlags {
 
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
+
+    #[command(flatten)]
+    pub(crate) require: RequireFlags,
 
     #[command(flatten)]
     pub(crate) search: SearchFlags,
@@ -369,7 +354,7 @@ pub(crate) struct ExplainFlags {
 Exit status:
   0  the same verdicts and anomalies, wherever both were checked
   1  they differ
-  3  usage or input error
+  3  usage or input error, also if they have nothing in common
 
 Examples:
   taipan diff before.jsonl after.jsonl             at all levels
@@ -676,7 +661,7 @@ pub(crate) struct DemoFlags {}
 pub(crate) struct RunFlags {
     /// The database
     #[arg(value_name = "TARGET")]
-    pub(crate) target: String,
+    pub(crate) target: ::databases::Address,
 
     #[command(flatten)]
     pub(crate) plan: WorkloadFlags,
@@ -701,6 +686,9 @@ pub(crate) struct RunFlags {
     /// Keep the history in a file, written as it happens; memory then stays flat however long the run is
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) require: RequireFlags,
 
     /// Do not check what was recorded
     #[arg(long, requires = "record")]

@@ -1,7 +1,8 @@
 //! `taipan watch postgres://…`: the database's change stream as a source of the service.
 
 use crate::flags::WatchFlags;
-use databases::{Failure, FollowOptions, Follower, Patience, Postgres};
+use crate::input::passwords;
+use databases::{Address, Failure, FollowOptions, Follower, Patience, Postgres};
 use service::{Feed, Join, Joiner, News, OpenFeed, Output};
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,16 +19,16 @@ pub(crate) fn is_database(name: &str) -> bool {
 
 /// The source, and what joins it with the others.
 pub(crate) fn follow(
-    url: &str,
+    url: Address,
     flags: &WatchFlags,
     note: impl Fn(String) + Send + 'static,
 ) -> (OpenFeed, Joiner) {
     let patience = Patience { grace_ms: milliseconds(flags.grace), longest_ms: milliseconds(flags.longest) };
     let slot = flags.slot.clone().or_else(|| flags.state.as_ref().map(|_| SLOT.to_owned()));
     let keeps = flags.state.is_some();
-    let (url, tables) = (url.to_owned(), flags.table.clone());
+    let tables = flags.table.clone();
     let open = move |resume: Option<u64>| {
-        let postgres = Postgres::at(&url).map_err(trouble)?;
+        let postgres = Postgres::at(&url, &passwords()).map_err(trouble)?;
         let follower = postgres.follow(FollowOptions { tables, slot, resume }).map_err(trouble)?;
         let kept = match keeps {
             true => format!(

@@ -51,6 +51,11 @@ impl ReadingFlags {
     }
 }
 
+/// Where passwords of databases are looked for, beside the target.
+pub(crate) fn passwords() -> databases::Passwords {
+    databases::Passwords::of(|name| std::env::var_os(name))
+}
+
 /// Whether a file name stands for standard input or output.
 pub(crate) fn is_standard_stream(file: &Path) -> bool {
     file.as_os_str() == "-"

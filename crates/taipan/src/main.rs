@@ -30,6 +30,7 @@ mod recording;
 use clap::Parser;
 use console::Console;
 use exit::Exit;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -48,7 +49,13 @@ fn main() -> ExitCode {
 
 /// Prints what the argument parser has to say: help is a result, anything else an error of usage.
 fn refuse(message: &clap::Error) -> ExitCode {
-    // If even this cannot be printed there is nobody to tell.
-    let _ = message.print();
+    let is_as_it_is =
+        !message.use_stderr() || console::shown(message) == report::printable_lines(&message.to_string());
+    // If even this cannot be printed there is no one to tell.
+    let _ = match is_as_it_is {
+        true => message.print(),
+        // An argument with a password in it is quoted.
+        false => anstream::stderr().write_all(console::shown(message).as_bytes()),
+    };
     if message.use_stderr() { Exit::Error.into() } else { Exit::Accepted.into() }
 }

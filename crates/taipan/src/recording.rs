@@ -5,7 +5,8 @@ use crate::flags::{LoadFlags, WorkloadFlags};
 use crate::live::Live;
 use checker::Level;
 use databases::{
-    Counts, Database, Detail, Header, Isolation, Naming, Plan, Recorder, RunOptions, Sinks, WorkloadPlan,
+    Counts, Database, Detail, Fault, Header, Isolation, Naming, Plan, Recorder, RunOptions, Sinks,
+    WorkloadPlan,
 };
 use history::formats::ReadOptions;
 use history::{Builder, History};
@@ -126,6 +127,11 @@ pub(crate) fn live(
     let name = database.name();
     let isolation = isolation(database, session.isolation, session.levels)?;
     let level = Level::parse(isolation.promises).map_err(said)?;
+    for (_, fault) in &session.load.fault {
+        if !database.can_suffer(*fault) {
+            return Err(impossible(*fault, &name));
+        }
+    }
     let interrupt = Interrupt::watch().map_err(said)?;
     let plan = plan(settings, session.load)?;
     let header = header(&name, &isolation, level, &plan);
@@ -196,6 +202,17 @@ pub(crate) fn live(
     Ok(Recorded { history, level, isolation, database: name, planted: Vec::new(), time, trouble, live })
 }
 
+/// Why a fault is refused.
+fn impossible(fault: Fault, database: &str) -> String {
+    let needs = match fault {
+        Fault::KillConnection => "a server (PostgreSQL, MariaDB or MySQL)",
+        Fault::KillServer | Fault::RestartServer | Fault::PauseServer => {
+            "a throw-away server, such as postgres:temp or mariadb:temp"
+        }
+    };
+    format!("--fault {}: {database} cannot be disturbed so; it needs {needs}", fault.name())
+}
+
 /// The level that is checked while the database runs: by timestamps, so without the orders that another
 /// level may allow.
 fn live_level(promised: Level, asked: &[Level]) -> Result<Level, String> {
@@ -262,7 +279,7 @@ fn isolation(database: &dyn Database, wanted: Option<&str>, levels: &[Level]) ->
 }
 
 /// Whether every history that keeps one level keeps the other.
-fn implies(stronger: Level, weaker: Level) -> bool {
+pub(crate) fn implies(stronger: Level, weaker: Level) -> bool {
     let implications = checker::implications();
     let mut known = vec![stronger];
     let mut next = 0;

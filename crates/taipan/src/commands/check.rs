@@ -21,6 +21,7 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
         true => checking.comparing(),
         false => checking.judging(flags.order.by()),
     };
+    let checking = checking.requiring(&flags.require);
     let checking = checking.sharing(flags.all_levels || flags.levels.level.len() > 1);
     let checking = checking.witnessing(flags.certificate.is_some());
     checking.say_profile(&flags.levels.level, console)?;

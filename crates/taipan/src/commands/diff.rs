@@ -31,6 +31,13 @@ pub(crate) fn run(flags: &DiffFlags, console: &mut Console) -> Outcome {
         ListOutput::Text => write!(console.out(), "{}", found.text())?,
         ListOutput::Json => writeln!(console.out(), "{}", found.json())?,
     }
+    if found.shares_nothing() {
+        return Err(Stop::Error(format!(
+            "nothing was compared: {} and {} have no history and level in common",
+            flags.a.display(),
+            flags.b.display()
+        )));
+    }
     Ok(if found.is_none() { Exit::Accepted } else { Exit::Violated })
 }
 

@@ -3,6 +3,7 @@
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::{HuntFlags, HuntOutput, WritesSee};
+use crate::input::passwords;
 use crate::recording::Interrupt;
 use ::hunt::{CampaignOptions, Examination, Finding, Group, Settings, Stage, Summary, Weights};
 use databases::{Database, Failure, Fault, Isolation, Scripted};
@@ -34,7 +35,7 @@ fn scripted(database: &dyn Database) -> Result<&dyn Scripted, Stop> {
 fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
     let progress = console.progress(0);
     progress.say(format_args!("opening {}", flags.target));
-    let database = databases::open(&flags.target).map_err(said)?;
+    let database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
     let scripted = scripted(&*database)?;
     let options = options(flags, &*database, scripted)?;
     let interrupt = Interrupt::watch().map_err(said)?;
@@ -312,7 +313,7 @@ const REPLAY_ORDERS: u32 = 20;
 /// Executes a saved case and tells what it shows.
 fn replay(flags: &HuntFlags, file: &str, console: &mut Console) -> Outcome {
     let script = ::hunt::script::parse(file).map_err(said)?;
-    let database = databases::open(&flags.target).map_err(said)?;
+    let database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
     let scripted = scripted(&*database)?;
     let supported = ::hunt::levels(scripted, database.isolations());
     let name = flags.isolation.first().unwrap_or(&script.isolation);

@@ -3,6 +3,7 @@
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{MatrixFlags, MatrixOutput};
+use crate::input::passwords;
 use databases::{Cell, Matrix, SCHEDULES};
 use serde_json::json;
 use std::fmt::{Display, Write as _};
@@ -37,7 +38,7 @@ fn said(error: impl Display) -> Stop {
 fn play(flags: &MatrixFlags, console: &Console) -> Result<Vec<Matrix>, Stop> {
     let progress = console.progress(0);
     progress.say(format_args!("opening {}", flags.target));
-    let database = databases::open(&flags.target).map_err(said)?;
+    let database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
     (1..=flags.runs)
         .map(|run| {
             let say = |done: usize, all: usize| {

@@ -4,17 +4,19 @@ use crate::checking::{Checking, Opened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::RunFlags;
+use crate::input::passwords;
 use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
 use checker::Level;
 
 pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
+    let checking = checking.requiring(&flags.require);
     let recorded = record(flags, console).map_err(Stop::Error)?;
     if let Some(trouble) = &recorded.trouble {
         console.error(trouble);
     }
-    let name = flags.record.as_ref().map_or(flags.target.clone(), |file| file.display().to_string());
+    let name = flags.record.as_ref().map_or(flags.target.to_string(), |file| file.display().to_string());
     let opened = Opened::recorded(name, recorded.history);
     let a_second = opened.history.len() as f64 / recorded.time.as_secs_f64().max(1e-9);
     console.note(format_args!("{}: {} ({a_second:.0} a second)", recorded.database, opened.counts()));
@@ -64,11 +66,12 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
 fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
     let progress = console.progress(flags.plan.transactions);
     progress.say(format_args!("running on {}", flags.target));
-    if flags.target.starts_with("sim:") && flags.live {
+    let target = flags.target.expose();
+    if target.starts_with("sim:") && flags.live {
         return Err("--live is for databases that run; a simulated one has run when it is checked".to_owned());
     }
-    if flags.target.starts_with("sim:") {
-        let target: workload::Target = flags.target.parse().map_err(|error| format!("{error}"))?;
+    if target.starts_with("sim:") {
+        let target: workload::Target = target.parse().map_err(|error| format!("{error}"))?;
         let recorded = recording::simulated(flags.plan.config(&target)?)?;
         if let Some(file) = &flags.record {
             recording::save(&recorded.history, file)?;
@@ -80,7 +83,8 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
     {
         return Err(format!("{}: what happens is recorded as plain .jsonl", file.display()));
     }
-    let mut database = databases::open(&flags.target).map_err(|failure| failure.to_string())?;
+    let mut database =
+        databases::open_with(&flags.target, &passwords()).map_err(|failure| failure.to_string())?;
     let session = Session {
         isolation: flags.isolation.as_deref(),
         levels: &flags.levels.level,

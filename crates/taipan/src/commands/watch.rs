@@ -8,6 +8,7 @@ use crate::following;
 use crate::limits;
 use checker::Rule;
 use checker::timestamped::online::Settings;
+use databases::Address;
 use service::{
     Ended, EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source, Status, Trouble, Webhook,
 };
@@ -52,7 +53,7 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
         joiner,
         workers: crew::hired(&flags.crew, flags.max_memory.is_some()).map_err(said)?,
     };
-    let webhook = flags.webhook.as_deref().map(Webhook::new).transpose().map_err(said)?;
+    let webhook = flags.webhook.as_ref().map(|url| Webhook::new(url.expose())).transpose().map_err(said)?;
     let outlets = Outlets { stream: Some(Box::new(io::stdout())), webhook };
     let options = Options {
         engine,
@@ -84,10 +85,12 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
             monitor.look(|| service.status(), console);
         }
     }
+    let violations = service.status().violations;
     let ended = match service.wait() {
         Ok(ended) => ended,
+        // The reader of the findings has seen enough: what was found until then counts.
         Err(trouble) if trouble.error.kind() == io::ErrorKind::BrokenPipe => {
-            return Err(Stop::Output(trouble.error));
+            return Ok(if violations > 0 { Exit::Violated } else { Exit::Accepted });
         }
         Err(trouble) => return ended_early(&trouble, console),
     };
@@ -95,7 +98,21 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
         monitor.say(&ended.status, console);
     }
     summarise(&ended, console);
+    if let Some(why) = nothing_checked(&ended) {
+        return Err(Stop::Error(why));
+    }
     Ok(if ended.status.violations > 0 { Exit::Violated } else { Exit::Accepted })
+}
+
+/// Why a watch that found no violation says nothing, if it does.
+fn nothing_checked(ended: &Ended) -> Option<String> {
+    let Status { received, refused, violations, .. } = ended.status;
+    match (received, refused) {
+        _ if violations > 0 => None,
+        (0, 1..) => Some(format!("nothing was checked: none of {refused} lines is a transaction")),
+        (0, 0) if ended.is_final => Some("nothing was checked: no transactions arrived".to_owned()),
+        _ => None,
+    }
 }
 
 /// Without a worker there is no verdict on its keys; anything else is an error.
@@ -151,7 +168,7 @@ fn pace(flags: &WatchFlags) -> Pace {
 }
 
 /// The database to follow, if there is one.
-fn database(flags: &WatchFlags) -> Result<Option<&str>, String> {
+fn database(flags: &WatchFlags) -> Result<Option<Address>, String> {
     let names = flags.files.iter().filter_map(|path| path.to_str());
     let urls: Vec<&str> = names.filter(|name| following::is_database(name)).collect();
     match urls.as_slice() {
@@ -167,7 +184,7 @@ fn database(flags: &WatchFlags) -> Result<Option<&str>, String> {
         _ if flags.window.is_some() || flags.told => {
             Err("for a followed database --grace and --longest say when verdicts become final".to_owned())
         }
-        [url] => Ok(Some(url)),
+        [url] => Ok(Some(Address::from(*url))),
         _ => Err("one database can be followed at a time".to_owned()),
     }
 }

@@ -72,7 +72,7 @@ impl From<LockReads> for history::Lock {
 pub(crate) struct MatrixFlags {
     /// The database; see below
     #[arg(value_name = "TARGET")]
-    pub(crate) target: String,
+    pub(crate) target: ::databases::Address,
 
     /// How to print it
     #[arg(long, value_name = "FORM", default_value = "text")]

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) struct HuntFlags {
     /// The database; see below
     #[arg(value_name = "TARGET")]
-    pub(crate) target: String,
+    pub(crate) target: ::databases::Address,
 
     /// Only at this level, by the database's own name; may be given several times [default: all in turns]
     #[arg(long, value_name = "LEVEL")]

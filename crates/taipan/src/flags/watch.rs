@@ -92,7 +92,7 @@ pub(crate) struct WatchFlags {
     /// Also post findings to this address, `http://HOST[:PORT]/PATH`; to reach one by https, go through a proxy on this
     /// machine
     #[arg(long, value_name = "URL", help_heading = "Findings")]
-    pub(crate) webhook: Option<String>,
+    pub(crate) webhook: Option<databases::Address>,
 
     /// How late a transaction may arrive
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "5", help_heading = "Certainty")]

@@ -1,0 +1,111 @@
+//! What a history must test for its acceptance to count: `--require`.
+
+use checker::Coverage;
+use clap::Args;
+use std::str::FromStr;
+
+/// How much a history must test.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct RequireFlags {
+    /// Answer `undecided` instead of `accepted` where less was tested: `coverage=PERCENT` of all writes were read by
+    /// another transaction, `transactions=N` are committed; may be given several times
+    #[arg(long = "require", value_name = "WHAT=N", value_delimiter = ',')]
+    all: Vec<Requirement>,
+}
+
+/// One requirement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Requirement {
+    /// How many percent of the writes another transaction read.
+    Coverage(f64),
+    /// How many transactions are committed.
+    Transactions(u64),
+}
+
+impl FromStr for Requirement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || "expected coverage=PERCENT or transactions=N, such as coverage=60".to_owned();
+        let (what, number) = text.split_once('=').ok_or_else(expected)?;
+        match what {
+            "coverage" => {
+                let percent: f64 =
+                    number.strip_suffix('%').unwrap_or(number).parse().map_err(|_| expected())?;
+                let is_fraction = percent > 0.0 && percent < 1.0 && !number.ends_with('%');
+                match (0.0..=100.0).contains(&percent) && !is_fraction {
+                    true => Ok(Self::Coverage(percent)),
+                    false => Err("expected a percentage from 1 to 100, such as coverage=60".to_owned()),
+                }
+            }
+            "transactions" => number.parse().map(Self::Transactions).map_err(|_| expected()),
+            _ => Err(expected()),
+        }
+    }
+}
+
+impl Requirement {
+    fn lack(self, committed: u64, coverage: Option<&Coverage>) -> Option<String> {
+        match (self, coverage) {
+            (Self::Transactions(least), _) if committed < least => {
+                Some(format!("{committed} committed transactions, of {least} required"))
+            }
+            (Self::Transactions(_), _) => None,
+            (Self::Coverage(least), None) => {
+                Some(format!("coverage was not measured within the limits, {least} % is required"))
+            }
+            (Self::Coverage(least), Some(coverage)) => {
+                let read = coverage.writes - coverage.unread;
+                let percent = 100.0 * read as f64 / coverage.writes.max(1) as f64;
+                (percent < least).then(|| {
+                    format!(
+                        "{read} of {} writes were read by another transaction, {least} % is required",
+                        coverage.writes
+                    )
+                })
+            }
+        }
+    }
+}
+
+impl RequireFlags {
+    /// Whether anything is required.
+    pub(crate) fn are_set(&self) -> bool {
+        !self.all.is_empty()
+    }
+
+    /// What is missing, if anything is.
+    pub(crate) fn lack(&self, committed: u64, coverage: Option<&Coverage>) -> Option<String> {
+        let lacks: Vec<String> =
+            self.all.iter().filter_map(|requirement| requirement.lack(committed, coverage)).collect();
+        (!lacks.is_empty()).then(|| format!("tests too little: {}", lacks.join("; ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_are_read_and_held_to() {
+        let all = |texts: &[&str]| RequireFlags {
+            all: texts.iter().map(|text| text.parse().expect("it is one")).collect(),
+        };
+        let coverage = Coverage { writes: 10, unread: 4, ..Coverage::default() };
+        for (texts, is_met) in [
+            (&["coverage=60"][..], true),
+            (&["coverage=60.5%"], false),
+            (&["transactions=7"], true),
+            (&["transactions=8"], false),
+            (&["coverage=60", "transactions=8"], false),
+            (&[], true),
+        ] {
+            assert_eq!(all(texts).lack(7, Some(&coverage)).is_none(), is_met, "{texts:?}");
+        }
+        assert!(all(&["coverage=1"]).lack(7, None).is_some());
+        assert!(all(&["coverage=1"]).lack(7, Some(&Coverage::default())).is_some(), "nothing was written");
+        for text in ["coverage", "coverage=0.6", "coverage=101", "coverage=-1", "transactions=x", "keys=3"] {
+            assert!(text.parse::<Requirement>().is_err(), "{text}");
+        }
+    }
+}
