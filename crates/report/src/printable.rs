@@ -1,6 +1,6 @@
 //! Names that cannot do anything to what shows them.
 //!
-//! Names of sessions, transactions, keys and files are anybody's text. Shown as they are, control characters would reach
+//! Names of sessions, transactions, keys and files are arbitrary text. Shown as they are, control characters would reach
 //! the terminal, a line break would start a line of its own that says what it likes, and marks of writing direction would
 //! turn the text beside them around. Everything for people is rendered from a printable copy of a finding; JSON keeps
 //! names as they are, in its own escapes.
@@ -99,7 +99,7 @@ impl Finding {
         self.reason.iter_mut().chain(&mut self.counted).for_each(lines);
         self.notes.iter_mut().for_each(lines);
         self.follows_from.iter_mut().for_each(name);
-        self.anomaly.iter_mut().for_each(|anomaly| named(anomaly));
+        self.anomaly.iter_mut().for_each(named);
         for Listed { anomaly, transactions, .. } in self.anomalies.iter_mut().flatten() {
             named(anomaly);
             transactions.iter_mut().for_each(name);

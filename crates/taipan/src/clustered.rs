@@ -34,7 +34,9 @@ mod several {
     use crate::limits;
     use checker::{Claim, Orders, Undecided};
     use cluster::{Answer, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
+    use history::History;
     use report::{Cost, Finding, Size};
+    use std::cell::Cell;
     use std::io::Write;
     use std::ops::ControlFlow;
     use std::path::Path;
@@ -235,16 +237,20 @@ mod several {
     fn lack(flags: &CheckFlags, file: &Path, claim: &Claim) -> Result<Option<Undecided>, String> {
         let mut orders = Orders::default();
         let mut model = Ok(());
-        let read = flags.reading.read_parts(file, &mut |part| {
-            if model.is_ok() {
-                model = is_checkable(part);
-            }
+        let is_read = Cell::new(false);
+        let mut look = |part: &History| {
+            is_read.set(true);
+            model = is_checkable(part);
             orders.take(part);
             model.is_ok() && !orders.are_enough(claim.level)
-        });
+        };
+        let is_whole = flags.reading.read_parts(file, &mut look).map_err(|error| error.to_string())?;
+        if !is_whole && !is_read.get() {
+            // The format can only be read in one piece.
+            look(&flags.reading.read(file).map_err(|error| error.to_string())?.history);
+        }
         model?;
-        // A file that changed in the meantime does not change the verdict.
-        Ok(read.ok().and_then(|_| orders.lack(claim.level)))
+        Ok(orders.lack(claim.level))
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call, of all that is known")]
