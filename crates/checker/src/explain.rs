@@ -20,7 +20,7 @@ use crate::levels::Level;
 use crate::observe::{Contradiction, INITIAL, Problem, Read, Refusal, Standing, Txn, normal, observe};
 use crate::verdict::{Edge, EdgeKind, Options, Reason};
 use crate::{rows, settle};
-use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId};
+use history::{History, KeyId, OpId, Operation, Status, Transaction, TxnId, ValueId};
 use std::cell::Cell;
 use std::collections::VecDeque;
 
@@ -291,8 +291,8 @@ fn differing(history: &History, first: OpId, second: OpId) -> Option<KeyId> {
     keys.find(|&key| rows::row_of(&operations[0], key) != rows::row_of(&operations[1], key))
 }
 
-/// The operations of other transactions that wrote (the end of) what a read returned; those of
-/// transactions that took effect first.
+/// The operations of other transactions that wrote (the end of) what a read returned: those of transactions that took
+/// effect first, and of these the ones that the clients' clocks make plausible.
 fn writers(history: &History, read: OpId, key: Option<KeyId>) -> impl Iterator<Item = OpId> + '_ {
     let (key, value) = match (history.operation(read), key) {
         (Operation::Read { key, value, .. }, _) => (Some(key), value),
@@ -301,7 +301,7 @@ fn writers(history: &History, read: OpId, key: Option<KeyId>) -> impl Iterator<I
     };
     let last = history.values_of(value).last().copied();
     let reader = history.owner(read);
-    let mut found: Vec<(bool, OpId)> = Vec::new();
+    let mut found: Vec<(bool, u8, OpId)> = Vec::new();
     for transaction in history.transactions().filter(|it| it.id() != reader) {
         for (op, operation) in transaction.ops() {
             let wrote = match operation {
@@ -311,12 +311,23 @@ fn writers(history: &History, read: OpId, key: Option<KeyId>) -> impl Iterator<I
                 _ => false,
             };
             if wrote {
-                found.push((transaction.status() == Status::Aborted, op));
+                let is_aborted = transaction.status() == Status::Aborted;
+                found.push((is_aborted, plausibility(transaction, history.transaction(reader)), op));
             }
         }
     }
     found.sort_unstable();
-    found.into_iter().map(|(_, op)| op)
+    found.into_iter().map(|(_, _, op)| op)
+}
+
+/// How far the clients' clocks let a reader have seen a writer: 0 where they overlap or do not say, 1 where the writer was
+/// done before, 2 where it began too late.
+fn plausibility(writer: Transaction<'_>, reader: Transaction<'_>) -> u8 {
+    match (writer.client(), reader.client()) {
+        (Some(writer), Some(reader)) if writer.begin > reader.end => 2,
+        (Some(writer), Some(reader)) if writer.end < reader.begin => 1,
+        _ => 0,
+    }
 }
 
 /// A read that no version explains: who wrote it after all, or nobody.

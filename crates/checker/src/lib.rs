@@ -51,6 +51,7 @@ mod schedule;
 mod scripts;
 mod settle;
 mod shown;
+mod simpler;
 pub mod spread;
 mod survey;
 pub mod timestamped;

@@ -24,7 +24,8 @@ use crate::rows;
 use crate::saturate::{self, Round, Saturation};
 use crate::schedule::{self, Scheduled};
 use crate::settle::settle;
-use crate::verdict::{Budget, Event, Options, Outcome, Stats, Undecided, Verdict, Witness};
+use crate::simpler;
+use crate::verdict::{Budget, Event, Evidence, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use crate::weak;
 use history::{History, TxnId};
 use solver::Counters;
@@ -38,6 +39,21 @@ pub fn check(history: &History, level: Level, options: &Options) -> Outcome {
 
 /// As [`check`], for a history that is asked at several levels.
 pub fn check_sharing(history: &History, level: Level, options: &Options, shared: &LookedAt) -> Outcome {
+    judge(history, level, options, shared, simpler::evidence)
+}
+
+/// As [`check`], with the evidence that is found first.
+pub(crate) fn check_as_found(history: &History, level: Level, options: &Options) -> Outcome {
+    judge(history, level, options, &LookedAt::default(), |_, _, _, found| found)
+}
+
+fn judge(
+    history: &History,
+    level: Level,
+    options: &Options,
+    shared: &LookedAt,
+    improve: impl FnOnce(&History, Level, &Options, Evidence) -> Evidence,
+) -> Outcome {
     let mut stats = Stats::default();
     if let Err(why) = modules::additions(history, level) {
         return Outcome { verdict: Verdict::Undecided(Undecided::Unsupported(why)), stats };
@@ -48,6 +64,7 @@ pub fn check_sharing(history: &History, level: Level, options: &Options, shared:
             let started = Instant::now();
             let lazily = Options { strategy: Strategy::Lazy, ..options.clone() };
             let evidence = core::evidence(history, level, &lazily, core);
+            let evidence = improve(history, level, &lazily, evidence);
             stats.record("explain_ms", milliseconds(started));
             Verdict::Violated(Box::new(evidence))
         }
