@@ -157,7 +157,7 @@ pub(crate) struct CheckFlags {
     #[arg(long, conflicts_with = "level")]
     pub(crate) all_levels: bool,
 
-    /// List every kind of anomaly found, not only the simplest: up to sixteen cores a level
+    /// List every kind of anomaly found, not only the simplest
     #[arg(long)]
     pub(crate) anomalies: bool,
 
