@@ -226,6 +226,11 @@ pub enum Ruling {
     Beyond(String),
 }
 
+/// Whether no state that a transaction can have started from gives its results.
+pub(crate) fn contradicts_itself(history: &History, txn: TxnId, ryow: Ryow) -> bool {
+    doom::contradicts_itself(history, history.transaction(txn), ryow, &ranges::Passed::new(history))
+}
+
 /// Whether certificates of a level can be re-checked.
 pub fn has_certifier(level: Level) -> bool {
     level.own.is_none() && matches!(level.rule, Rule::Serializable | Rule::SnapshotIsolation)

@@ -7,7 +7,8 @@
 //! violated because the whole is, not because something was torn apart:
 //!
 //! * a transaction goes as in [`crate::restrict`]: what others saw of it becomes unknown;
-//! * a transaction goes as it is where sessions and clocks say that nobody saw it ([`hidden`]);
+//! * a transaction goes as it is where sessions and clocks say that nobody saw it ([`hidden`]), where it was aborted, or
+//!   where another one contradicts itself ([`needless`]);
 //! * a result that was read may always go;
 //! * of a scan's range an end may go, with the rows there: whoever saw the whole saw the rest;
 //! * a write may go if nobody who is left can have seen it. In an order that explains what was there, no read finds that
@@ -30,6 +31,7 @@
 
 mod elsewhere;
 mod hidden;
+mod needless;
 mod observed;
 
 use crate::Level;
@@ -80,12 +82,19 @@ fn reduce_once(
 ) -> Option<Reduced> {
     let question = Question { level, options, judge };
     let names = Names::of(history);
-    let (best, evidence, places) =
-        starts(history, level, options, evidence, &names).find_map(|(start, places)| {
-            let start = Sketch { level: Some(level.name().to_owned()), ..start };
-            let evidence = question.violation(&start.build())?;
-            Some((start, evidence, places))
-        })?;
+    let mut violated: Vec<_> = Vec::new();
+    for (start, places) in starts(history, level, options, evidence, &names) {
+        let start = Sketch { level: Some(level.name().to_owned()), ..start };
+        let Some(found) = question.violation(&start.build()) else { continue };
+        let is_same = found.anomaly.name == evidence.anomaly.name;
+        violated.push((start, found, places));
+        if is_same {
+            // The name that the whole has comes first.
+            violated.rotate_right(1);
+            break;
+        }
+    }
+    let (best, evidence, places) = violated.into_iter().next()?;
     let named =
         best.transactions.iter().zip(places).filter_map(|(txn, place)| Some((txn.id.clone()?, place)));
     let named: FxHashMap<String, TxnId> = named.collect();
@@ -263,6 +272,8 @@ impl Reducing<'_> {
     fn run(&mut self) {
         loop {
             let before = self.best.clone();
+            self.drop_aborted();
+            self.drop_bystanders();
             self.drop_hidden();
             self.drop_transactions();
             self.drop_results();
@@ -674,5 +685,35 @@ mod tests {
         let fresh = |history: &History| check(history, level, &Options::default()).verdict;
         let left = reduce(&history, level, &spent, &evidence, fresh).expect("the judge has time of its own");
         assert!(!left.is_minimal && is(&left.history, level, "violated"));
+    }
+
+    /// A transaction that found a key and did not find it in its own range, between many that deleted the key: the one is
+    /// left that was at work meanwhile, and none of those that were aborted.
+    #[test]
+    fn whoever_is_not_needed_goes() {
+        let mut text = "w: w(5,1) @0..1\n".to_owned();
+        for late in 0..8 {
+            let (begin, aborted) = (20 + 2 * late, if late % 2 == 0 { "!" } else { "" });
+            text += &format!("d{late}: d(5){aborted} @{begin}..{}\n", begin + 1);
+        }
+        text += "a: d(5) w(6,0) @3..6\nr: r(5,1) scan(4..7)=[] @4..7\n";
+        let history = notation::parse(&text).expect("the notation is right");
+        let options = Options::default();
+        for level in levels().take(4) {
+            let judge = |part: &History| check(part, level, &options).verdict;
+            let Verdict::Violated(evidence) = judge(&history) else { panic!("{level}") };
+            let blamed = |history: &History, evidence: &Evidence| {
+                let from = evidence.edges.iter().filter_map(|edge| edge.from);
+                from.map(|txn| history.transaction(txn).name().to_string()).collect::<Vec<_>>()
+            };
+            assert!(blamed(&history, &evidence).contains(&"a:0".to_owned()), "{level}: {evidence:?}");
+            let reduced = reduce(&history, level, &options, &evidence, judge).expect("it is violated");
+            let left = notation::to_string(&reduced.history);
+            assert!(reduced.history.len() <= 3 && !left.contains('!'), "{level}: {left}");
+            assert!(
+                blamed(&reduced.history, &reduced.evidence).contains(&"a:0".to_owned()),
+                "{level}: {left}"
+            );
+        }
     }
 }

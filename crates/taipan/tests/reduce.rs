@@ -25,6 +25,14 @@ fn saved_parts_are_violated_and_small() {
         let explained =
             taipan(&["explain", "--save", &names[0], "--save", &names[1], "--save", &names[2], &whole]);
         assert_eq!(explained.status.code(), Some(1), "{bug}: {explained:?}");
+        // What both say is wrong has one name.
+        let named = |command: &str| {
+            let said = taipan(&[command, "--output", "json", &whole]).stdout;
+            let line = String::from_utf8(said).expect("text");
+            let (_, rest) = line.split_once("\"anomaly\":\"").expect("it is violated");
+            rest.split('"').next().map(str::to_owned)
+        };
+        assert_eq!(named("check"), named("explain"), "{bug}");
         for name in &names {
             // Without --level: its header names the level.
             let checked = taipan(&["check", name]);

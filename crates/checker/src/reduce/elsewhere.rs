@@ -49,6 +49,10 @@ pub(super) fn smaller(
         let part = restrict_for(history, keep, level);
         let Verdict::Violated(other) = judge(&part.history) else { return None };
         let found = reduce_once(&part.history, level, options, &other, judge)?;
+        // What was found first has a name; another one would give one history two.
+        if !evidence.edges.is_empty() && found.evidence.anomaly.name != evidence.anomaly.name {
+            return None;
+        }
         let origins = found.origins.iter().map(|it| it.map(|txn| part.txns[txn.index()])).collect();
         (found.history.len() < best.history.len()).then_some(Reduced { origins, ..found })
     };
