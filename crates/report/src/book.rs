@@ -61,6 +61,14 @@ impl Page {
         self.title().split(':').next().unwrap_or_default()
     }
 
+    /// What it is called of an argument of so many steps: the page on long circles shows one of three.
+    pub(crate) fn name_with(&self, steps: usize) -> String {
+        match (self.slug, steps) {
+            ("a-cycle-of-three", 4..) => format!("A cycle of {steps}"),
+            _ => self.name().to_owned(),
+        }
+    }
+
     /// What it says first: the anomaly in a sentence or two.
     pub fn lead(&self) -> &'static str {
         self.text.split("\n\n").nth(1).unwrap_or_default()
@@ -168,6 +176,20 @@ mod tests {
         assert!(titles("write skew").contains(&"Write skew: G2-item"));
         assert_eq!(titles("no such thing"), Vec::<&str>::new());
         assert_eq!(titles(""), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_page_is_called_after_the_history_at_hand() {
+        let named = |name: &str| page_of(&Named { name: name.to_owned(), common: None }).expect("a page");
+        assert_eq!(named("G2-item").name_with(3), "A cycle of three");
+        assert_eq!(named("G2-item").name_with(40), "A cycle of 40");
+        assert_eq!(named("lost-update").name_with(40), "Lost update");
+        // What a page says first is shown beside any history, so it does not speak of its example.
+        for page in pages() {
+            let speaks =
+                ["Here ", "this one", "The same "].into_iter().find(|words| page.lead().contains(words));
+            assert_eq!(speaks, None, "{}", page.title());
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::shorten::{self, Lens};
 use crate::text::grouped;
-use crate::{Comparison, Part, Violation, argue, phrase};
+use crate::{Comparison, Part, Violation, argue, effects, phrase};
 use checker::{Anomaly, By, Claim, Coverage, Evidence, Inventory, Mark, Reduced, Verdict};
 use history::{History, Id, Operation, Transaction, TxnId};
 use serde::Serialize;
@@ -177,6 +177,7 @@ impl Finding {
                     explanation: argue::steps(history, &evidence.edges, &lens),
                     support: argue::steps(history, &evidence.support, &lens),
                     counted: counted(history, evidence),
+                    notes: effects::notes(history, evidence),
                     ..blank
                 }
             }
@@ -343,7 +344,11 @@ impl Member {
             place: transaction.id().index(),
             status: transaction.status().name(),
             client: transaction.client().map(|span| (span.begin, span.end)),
-            db: transaction.db().map(|(start, commit)| (start.to_string(), commit.to_string())),
+            db: transaction.db().map(|(start, commit)| {
+                // Of what did not commit the end may not be known.
+                let is_known = transaction.is_committed() || commit.physical != i64::MAX;
+                (start.to_string(), if is_known { commit.to_string() } else { String::new() })
+            }),
             ctx: transaction.ctx().map(str::to_owned),
             operations: transaction
                 .ops()

@@ -10,6 +10,7 @@ use crate::lanes::{Lane, lanes};
 use crate::picture::{every_step, shown_operations};
 use crate::strip::{STRIP_SCRIPT, STRIP_STYLE, strip};
 use crate::svg::{COLOURS, STYLE, drawing};
+use crate::text::{ToldSteps, until};
 use crate::told::Tally;
 use crate::{Finding, Member, Overview, Part, Remark, Step, Surveyed, Told};
 use checker::{Coverage, Level, Mark};
@@ -151,10 +152,11 @@ fn all_levels(surveyed: &Surveyed) -> Markup {
 fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Markup {
     let anomaly = finding.anomaly.as_ref().map(ToString::to_string).unwrap_or_default();
     let page = finding.anomaly.as_ref().and_then(page_of);
+    let mut told = ToldSteps::default();
     html! {
         section.violation id={ "violation-" (index) } aria-labelledby={ "violation-" (index) "-name" } {
             h2 id={ "violation-" (index) "-name" } { span.badge.violated { "violated" } " " (anomaly) }
-            @if let Some(page) = page { p.meaning { strong { (page.name()) ". " } (page.lead()) } }
+            @if let Some(page) = page { p.meaning { strong { (page.name_with(finding.explanation.len())) ". " } (page.lead()) } }
             p {
                 "Claimed: " strong { (finding.claim) } " — " (finding.claim.level.promise())
                 ". It forbids " (forbidden(finding.claim.level)) "."
@@ -166,7 +168,7 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
                 ", of " (crate::text::grouped(finding.size.transactions)) "."
             }
             @if !finding.explanation.is_empty() {
-                (argument(finding))
+                (argument(finding, &mut told))
                 h3 { "The transactions and what orders them" }
                 div.scroll tabindex="0" role="group" aria-label="The transactions and what orders them" {
                     (PreEscaped(drawing(finding, "", &format!("v{index}-"))))
@@ -179,7 +181,7 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
             }
             @if !finding.support.is_empty() {
                 h3 { "What that rests on" }
-                ul.steps { @for step in &finding.support { (argument_step(step, None)) } }
+                ul.steps { @for step in &finding.support { (argument_step(step, None, &mut told)) } }
             }
             h3 { "The sessions" }
             div.scroll tabindex="0" role="group" aria-label="The sessions" {
@@ -195,7 +197,7 @@ fn forbidden(level: Level) -> &'static str {
 }
 
 /// The steps, and buttons to go through them one by one.
-fn argument(finding: &Finding) -> Markup {
+fn argument<'f>(finding: &'f Finding, told: &mut ToldSteps<'f>) -> Markup {
     let end = crate::text::conclusion(finding);
     html! {
         h3 { "The argument" }
@@ -207,7 +209,7 @@ fn argument(finding: &Finding) -> Markup {
             span.now role="status" {}
         }
         ol.steps {
-            @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(step, Some(place))) }
+            @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(step, Some(place), told)) }
         }
         @if let Some(end) = end { p.so { "So " (end) ". That cannot be." } }
     }
@@ -243,7 +245,10 @@ fn legend(finding: &Finding) -> Markup {
 }
 
 /// A step with the steps it follows from. Steps of the argument itself can be pointed at.
-fn argument_step(step: &Step, place: Option<usize>) -> Markup {
+fn argument_step<'f>(step: &'f Step, place: Option<usize>, told: &mut ToldSteps<'f>) -> Markup {
+    if !told.is_new(step) && place.is_none() {
+        return html! {};
+    }
     let mut places: Vec<&crate::Place> = Vec::new();
     let mut open = vec![step];
     while let Some(step) = open.pop() {
@@ -257,7 +262,7 @@ fn argument_step(step: &Step, place: Option<usize>) -> Markup {
         span.edge.(step.edge) { (step.from.as_deref().unwrap_or("initial state")) " → " (step.to) " " (label) }
         " " span.sentence { (step.why) }
         @if !step.because.is_empty() {
-            ul.steps { @for inner in &step.because { (argument_step(inner, None)) } }
+            ul.steps { @for inner in &step.because { (argument_step(inner, None, told)) } }
         }
     };
     match place {
@@ -303,7 +308,7 @@ fn transaction(finding: &Finding, member: &Member) -> Markup {
         div.name {
             (member.name)
             @if member.status != "committed" { " (" (member.status) ")" }
-            @if let Some((begin, end)) = member.client { span.clock { " " (begin) "…" (end) } }
+            @if let Some((begin, end)) = member.client { span.clock { " " (begin) "…" (until(end)) } }
             @if let Some((start, commit)) = &member.db { span.clock { " db " (start) "…" (commit) } }
         }
         ol {

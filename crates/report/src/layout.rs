@@ -2,9 +2,10 @@
 //!
 //! **What.** Cores are small and are cycles, so boxes lie on an ellipse in the order in which the argument visits
 //! them: the cycle is seen as one. Every arrow is a quadratic curve that bends outwards, so that the two arrows
-//! between a pair of boxes do not cover each other. Boxes that the argument only rests on stand in rows below.
+//! between a pair of boxes do not cover each other. More boxes than an ellipse has room for on a page go down one column
+//! and up another. Boxes that the argument only rests on stand in rows below.
 //!
-//! **Invariant.** No two boxes overlap: the ellipse grows until none does.
+//! **Invariant.** No two boxes overlap: the ellipse grows until none does, and columns leave room between them.
 //!
 //! **Cost.** Quadratic in the number of boxes, which is bounded by what a person can look at.
 
@@ -48,7 +49,10 @@ const GAP: f64 = 90.0;
 /// Lays out boxes of these sizes, the first `ring` of them in a ring, and arrows between them.
 pub(crate) fn layout(sizes: &[(f64, f64)], ring: usize, arrows: &[(usize, usize)]) -> Layout {
     let ring = if ring == 0 { sizes.len() } else { ring.min(sizes.len()) };
-    let mut blocks = on_an_ellipse(&sizes[..ring]);
+    let mut blocks = match ring {
+        0..=ELLIPSE_MAX => on_an_ellipse(&sizes[..ring]),
+        _ => in_two_columns(&sizes[..ring]),
+    };
     in_rows_below(&mut blocks, &sizes[ring..]);
     let mut curves: Vec<Curve> = Vec::new();
     for (index, &(from, to)) in arrows.iter().enumerate() {
@@ -62,6 +66,23 @@ pub(crate) fn layout(sizes: &[(f64, f64)], ring: usize, arrows: &[(usize, usize)
     part_labels(&mut curves);
     let (width, height) = move_into_view(&mut blocks, &mut curves);
     Layout { blocks, curves, width, height }
+}
+
+/// So many boxes are on an ellipse at most: with more it is wider than a page.
+const ELLIPSE_MAX: usize = 10;
+
+/// Down on the right and up on the left: a ring, too.
+fn in_two_columns(sizes: &[(f64, f64)]) -> Vec<Block> {
+    let half = sizes.len().div_ceil(2);
+    let widest = sizes.iter().map(|size| size.0).fold(0.0, f64::max);
+    let highest = sizes.iter().map(|size| size.1).fold(0.0, f64::max);
+    let block = |(index, &(width, height)): (usize, &(f64, f64))| {
+        let (side, row) = if index < half { (1.0, index) } else { (-1.0, sizes.len() - 1 - index) };
+        // Wide enough apart for the labels of both columns.
+        let middle = Point { x: side * (widest / 2.0 + GAP), y: row as f64 * (highest + GAP / 2.0) };
+        Block { middle, width, height }
+    };
+    sizes.iter().enumerate().map(block).collect()
 }
 
 fn on_an_ellipse(sizes: &[(f64, f64)]) -> Vec<Block> {
@@ -223,7 +244,7 @@ mod tests {
 
     #[test]
     fn boxes_do_not_overlap_and_lie_in_view() {
-        for count in 0..12 {
+        for count in (0..12).chain([25, 40]) {
             let sizes: Vec<(f64, f64)> = (0..count)
                 .map(|index| (80.0 + 40.0 * f64::from(index % 4), 30.0 + 25.0 * f64::from(index % 3)))
                 .collect();
@@ -239,6 +260,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_long_ring_is_no_wider_than_a_page() {
+        let arrows: Vec<(usize, usize)> = (0..40).map(|index| (index, (index + 1) % 40)).collect();
+        let layout = layout(&[(200.0, 70.0); 40], 40, &arrows);
+        assert!(layout.width < 1_100.0, "{} wide", layout.width);
     }
 
     #[test]

@@ -16,6 +16,7 @@
 mod argue;
 mod book;
 mod difference;
+mod effects;
 mod finding;
 mod graphs;
 mod html;

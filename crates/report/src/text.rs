@@ -7,6 +7,7 @@ use crate::{printable, shorten};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
 use checker::{Coverage, Mark};
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// Transactions with more operations than this show only those the argument is about.
@@ -294,16 +295,21 @@ fn write_argument(out: &mut String, finding: &Finding, palette: Palette) -> std:
         let faint = palette.faint;
         writeln!(out, "    {faint}{rest}{faint:#}")?;
     }
+    let mut told = ToldSteps::default();
     if !finding.explanation.is_empty() {
         writeln!(out, "  because")?;
-        write_steps(out, &finding.explanation, 2, palette)?;
+        write_steps(out, &finding.explanation, 2, palette, &mut told)?;
     }
     if let Some(end) = conclusion(finding) {
         writeln!(out, "  so {end}")?;
     }
     if !finding.support.is_empty() {
-        writeln!(out, "  where")?;
-        write_steps(out, &finding.support, 2, palette)?;
+        // What is said already is not said again, nor is there anything to say then.
+        let mut support = String::new();
+        write_steps(&mut support, &finding.support, 2, palette, &mut told)?;
+        if !support.is_empty() {
+            write!(out, "  where\n{support}")?;
+        }
     }
     Ok(())
 }
@@ -363,7 +369,7 @@ fn circumstances(member: &Member) -> Option<String> {
         parts.push(format!("session {}", member.session));
     }
     if let Some((begin, end)) = member.client {
-        parts.push(format!("clock {begin}..{end}"));
+        parts.push(format!("clock {begin}..{}", until(end)));
     }
     if let Some((start, commit)) = &member.db {
         parts.push(format!("database {start}..{commit}"));
@@ -371,15 +377,42 @@ fn circumstances(member: &Member) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn write_steps(out: &mut String, steps: &[Step], depth: usize, palette: Palette) -> std::fmt::Result {
+/// The steps that were written: what several others follow from is written once.
+#[derive(Default)]
+pub(crate) struct ToldSteps<'f> {
+    told: HashSet<(Option<&'f str>, &'f str, &'static str, &'f str)>,
+}
+
+impl<'f> ToldSteps<'f> {
+    /// Whether a step is written for the first time.
+    pub(crate) fn is_new(&mut self, step: &'f Step) -> bool {
+        self.told.insert((step.from.as_deref(), &step.to, step.edge, &step.why))
+    }
+}
+
+fn write_steps<'f>(
+    out: &mut String,
+    steps: &'f [Step],
+    depth: usize,
+    palette: Palette,
+    told: &mut ToldSteps<'f>,
+) -> std::fmt::Result {
     let faint = palette.faint;
     for step in steps {
+        if !told.is_new(step) {
+            continue;
+        }
         let from = step.from.as_deref().unwrap_or("initial state");
         let (indent, label) = (2 * depth, label(step));
         writeln!(out, "{:indent$}{} {faint}({from} -{label}-> {}){faint:#}", "", step.why, step.to)?;
-        write_steps(out, &step.because, depth + 1, palette)?;
+        write_steps(out, &step.because, depth + 1, palette, told)?;
     }
     Ok(())
+}
+
+/// The end of a time; nothing where none was recorded.
+pub(crate) fn until(end: i64) -> String {
+    if end == i64::MAX { String::new() } else { end.to_string() }
 }
 
 /// What a cycle comes to, two lists that contradict each other, or a count.

@@ -1,0 +1,81 @@
+//! Writes that leave a key as it was, and that an argument rests on.
+//!
+//! What counts as a write is a policy: here every write and delete counts, also one that is undone in the same transaction.
+//! Some databases drop such a write. Where the argument rests on one, that is said, because there the policy decides.
+
+use checker::{EdgeKind, Evidence};
+use history::{History, KeyId, Operation, TxnId, ValueId};
+
+/// A sentence for each such write.
+pub(crate) fn notes(history: &History, evidence: &Evidence) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for edge in &evidence.edges {
+        let writers = match edge.kind {
+            EdgeKind::Ww => [edge.from, Some(edge.to)],
+            EdgeKind::Rw => [None, Some(edge.to)],
+            _ => [None, None],
+        };
+        for writer in writers.into_iter().flatten() {
+            let Some((key, how)) = edge.key.and_then(|key| Some((key, undone(history, writer, key)?))) else {
+                continue;
+            };
+            let (name, key) = (history.transaction(writer).name(), history.keys().get(key));
+            let note = format!(
+                "{name} {how} {key} and so leaves it as it was: that counts as a write here, and decides (see \"What counts \
+                 as a write\" in docs/book/src/levels.md)"
+            );
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
+}
+
+/// What a transaction did to a key, if it left what it had found there.
+fn undone(history: &History, txn: TxnId, key: KeyId) -> Option<&'static str> {
+    let (mut found, mut left, mut writes) = (None, None, 0);
+    for (_, operation) in history.transaction(txn).ops().filter(|(_, it)| it.key() == Some(key)) {
+        match operation {
+            Operation::Read { value, .. } if value.is_known() && left.is_none() => found = Some(value),
+            Operation::Write { value, .. } => (left, writes) = (Some(value), writes + 1),
+            Operation::Delete { .. } => (left, writes) = (Some(ValueId::ABSENT), writes + 1),
+            Operation::Append { .. } => return None,
+            _ => {}
+        }
+    }
+    match (found, left) {
+        (Some(found), Some(left)) if found == left => Some("sets back"),
+        (None, Some(ValueId::ABSENT)) if writes > 1 => Some("writes and deletes"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use checker::{Level, Options, Verdict, check};
+    use history::formats::notation;
+
+    fn noted(text: &str) -> Vec<String> {
+        let history = notation::parse(text).expect("the notation is right");
+        let verdict = check(&history, Level::SERIALIZABLE, &Options::default()).verdict;
+        let Verdict::Violated(evidence) = verdict else { panic!("{text} is {}", verdict.name()) };
+        notes(&history, &evidence)
+    }
+
+    #[test]
+    fn writes_that_are_undone_are_told_where_they_decide() {
+        let is_told = |text: &str, words: &str| {
+            let notes = noted(text);
+            assert!(notes.len() == 1 && notes[0].starts_with(words), "{text}: {notes:?}");
+        };
+        is_told("a: r(x,_) w(y,1)\nb: r(y,_) w(x,1) d(x)\n", "b:0 writes and deletes x");
+        is_told("init: x=3\na: r(x,3) w(y,1)\nb: r(x,3) r(y,_) w(x,4) w(x,3)\n", "b:0 sets back x");
+        for text in
+            ["a: r(x,_) w(y,1)\nb: r(y,_) w(x,1)\n", "init: x=3\na: r(x,3) w(y,1)\nb: r(x,3) r(y,_) d(x)\n"]
+        {
+            assert_eq!(noted(text), Vec::<String>::new(), "{text}");
+        }
+    }
+}
