@@ -2,15 +2,16 @@
 //!
 //! *What*: an aborted transaction took no effect, so no explanation needs it; it stays only where it is what the violation is
 //! called after. And at levels at which a transaction sees one state, one whose own results contradict each other is in no
-//! explanation whatsoever: of the others those stay that the argument names.
+//! explanation whatsoever: of the others those stay that the argument names and those that wrote what it read.
 //!
 //! *Invariant*: what is left has an explanation if the whole has one: the aborted are in no explanation, and a whole with a
 //! committed transaction that contradicts itself has none.
 
 use super::Reducing;
+use super::observed::Observed;
 use crate::certify::contradicts_itself;
 use crate::levels::Rule;
-use crate::oracle::tiny::{Sketch, SketchTxn};
+use crate::oracle::tiny::{Sketch, SketchOp, SketchTxn};
 use crate::verdict::Ryow;
 use history::{History, Id, Status, TxnId};
 
@@ -35,9 +36,16 @@ impl Reducing<'_> {
         named.extend(self.evidence.edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
         let names: Vec<Option<String>> =
             named.iter().map(|txn| self.best.transactions[txn.index()].id.clone()).collect();
-        if names.iter().all(Option::is_some) {
-            self.drop_where(|txn| !names.contains(&txn.id));
+        if !names.iter().all(Option::is_some) {
+            return;
         }
+        // Without whoever wrote what it read, it would read values from nowhere: another fault, at other levels.
+        let mut seen = Observed::default();
+        self.best.transactions[alone.index()].ops.iter().for_each(|operation| seen.note(operation));
+        let wrote_it = |operation: &SketchOp| {
+            matches!(operation, SketchOp::Write { .. } | SketchOp::Append { .. }) && !seen.misses(operation)
+        };
+        self.drop_where(|txn| !names.contains(&txn.id) && !txn.ops.iter().any(wrote_it));
     }
 
     /// Leaves out some transactions, all at once if that can be, else one after the other.
