@@ -12,7 +12,7 @@ use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
 use checker::{
     Answer, Budget, By, Claim, Coverage, Fragment, Level, LookedAt, Options, Orders, Passes, Reduced, Ryow,
-    Strategy, Undecided, Vendor, Verdict,
+    Strategy, Vendor, Verdict,
 };
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
@@ -52,10 +52,12 @@ pub(crate) struct Opened {
     pub(crate) history: History,
     /// What is to be said of it before any verdict.
     pub(crate) warning: Option<String>,
-    /// When its time began to run, and how long reading took.
+    /// How long reading took.
     read_time: Duration,
-    /// From when on the limits of the level at hand count.
-    since: Cell<Instant>,
+    /// When the time is up for the level at hand.
+    end: Cell<Option<Instant>>,
+    /// When the time is up for all levels together, where they are one question.
+    end_of_all: Cell<Option<Instant>>,
     /// What it tests, once that was asked.
     coverage: OnceCell<Coverage>,
     /// Its logical sub-transactions, once they were asked for.
@@ -72,7 +74,35 @@ pub(crate) enum Unopened {
     Ended(Ended),
 }
 
+/// Reads a file, within the limits of a guard.
+pub(crate) fn read(file: &Path, reading: &ReadingFlags, guard: &Guard) -> Result<Loaded, Unopened> {
+    let started = Instant::now();
+    let name = file.display().to_string();
+    let read = guarded(&name, || reading.read_until(file, guard.interrupt()));
+    read.map_err(Unopened::Trouble)?.map_err(|error| match error {
+        ReadError::Interrupted { .. } => Unopened::Ended(Ended::new(&name, error, guard, started)),
+        error => Unopened::Trouble(error.to_string()),
+    })
+}
+
+impl From<Unopened> for Stop {
+    fn from(unopened: Unopened) -> Self {
+        match unopened {
+            Unopened::Trouble(message) => Self::Error(message),
+            ended @ Unopened::Ended(_) => Self::Limit(ended.reason()),
+        }
+    }
+}
+
 impl Unopened {
+    /// The exit status: a file that was not read in time is not an error.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Trouble(_) => Exit::Error,
+            Self::Ended(_) => Exit::Undecided,
+        }
+    }
+
     /// Why.
     pub(crate) fn reason(self) -> String {
         match self {
@@ -102,11 +132,8 @@ pub(crate) struct Checked {
 impl<'f> Checking<'f> {
     /// From the flags.
     pub(crate) fn new(policy: &'f PolicyFlags, limits: &LimitFlags) -> Result<Self, String> {
-        if limits.max_memory.is_some() && !limits::can_watch_memory() {
-            return Err("--max-memory needs a system with /proc".to_owned());
-        }
         let threads = limits.threads;
-        let limits = Limits { time: limits.timeout, memory: limits.max_memory };
+        let limits = Limits::new(limits.bounds)?;
         Ok(Self {
             policy,
             limits,
@@ -232,12 +259,7 @@ impl<'f> Checking<'f> {
     pub(crate) fn open(&self, file: &Path, reading: &ReadingFlags) -> Result<Opened, Unopened> {
         let started = Instant::now();
         let name = file.display().to_string();
-        let guard = self.limits.guard(started);
-        let read = guarded(&name, || reading.read_until(file, guard.interrupt()));
-        let loaded = read.map_err(Unopened::Trouble)?.map_err(|error| match error {
-            ReadError::Interrupted { .. } => Unopened::Ended(Ended::new(&name, error, &guard, started)),
-            error => Unopened::Trouble(error.to_string()),
-        })?;
+        let loaded = read(file, reading, &self.limits.guard(started))?;
         let warning = input::left_out(&loaded.warnings);
         let Loaded { history, .. } = loaded;
         if !reading.allow_empty && !history.transactions().any(|txn| txn.is_committed()) {
@@ -257,7 +279,8 @@ impl<'f> Checking<'f> {
             history,
             warning,
             read_time: started.elapsed(),
-            since: Cell::new(started),
+            end: Cell::new(self.limits.end(started)),
+            end_of_all: Cell::new(None),
             coverage: OnceCell::new(),
             logical: OnceCell::new(),
             shared: LookedAt::default(),
@@ -344,10 +367,24 @@ impl<'f> Checking<'f> {
         Ok(())
     }
 
+    /// From here on the levels of a history are one question, whose time includes that of reading it.
+    pub(crate) fn ask_all(&self, opened: &Opened) {
+        opened.end_of_all.set(opened.end.get());
+    }
+
+    /// The time of a level begins to run. Where levels are one question, each has half of what is left, so that one
+    /// that is hard leaves something to the others.
+    fn begin(&self, opened: &Opened) {
+        let now = Instant::now();
+        opened.end.set(match opened.end_of_all.get() {
+            Some(end) => Some(now + end.saturating_duration_since(now) / 2),
+            None => self.limits.end(now.checked_sub(opened.read_time).unwrap_or(now)),
+        });
+    }
+
     /// Answers a claim about a history.
     pub(crate) fn check(&self, opened: &Opened, claim: Claim) -> Result<Checked, String> {
-        let now = Instant::now();
-        opened.since.set(now.checked_sub(opened.read_time).unwrap_or(now));
+        self.begin(opened);
         unmixed(&opened.history, &claim).map_err(|why| format!("{}: {why}", opened.name))?;
         let (answer, checked) = self.answer(opened, claim, self.passes)?;
         let Answer { findings, timestamps_disagree, .. } = answer;
@@ -372,7 +409,7 @@ impl<'f> Checking<'f> {
 
     fn answer(&self, opened: &Opened, claim: Claim, passes: Passes) -> Result<(Answer, Checked), String> {
         let started = Instant::now();
-        let guard = self.limits.guard(opened.since.get());
+        let guard = self.limits.guard_until(opened.end.get());
         let options = Options { passes, ..self.options(guard.budget()) };
         let subject = opened.subject(&claim);
         let is_whole = std::ptr::eq(subject, &opened.history);
@@ -416,7 +453,8 @@ impl<'f> Checking<'f> {
     /// The violation of a level by a part of the history, if it is one.
     pub(crate) fn probe(&self, opened: &Opened, claim: Claim, fragment: &Fragment<'_>) -> Option<Checked> {
         let started = Instant::now();
-        let guard = self.limits.guard(started);
+        self.begin(opened);
+        let guard = self.limits.guard_until(opened.end.get());
         let evidence = fragment.violates(claim.level, &self.options(guard.budget()))?;
         let verdict = Verdict::Violated(Box::new(evidence));
         let finding = Finding::new(&opened.name, claim, &opened.history, &verdict, opened.cost(started));
@@ -428,7 +466,7 @@ impl<'f> Checking<'f> {
         if !matches!(checked.verdict, Verdict::Violated(_)) {
             return Ok(checked);
         }
-        let guard = self.limits.guard(opened.since.get());
+        let guard = self.limits.guard_until(opened.end.get());
         let options = self.options(guard.budget());
         let subject = opened.subject(&checked.claim);
         let found = guarded(&opened.name, || checker::inventory(subject, checked.claim.level, &options))?;
@@ -444,7 +482,7 @@ impl<'f> Checking<'f> {
         checked: &Checked,
     ) -> Result<Option<(Reduced, Part)>, String> {
         let Verdict::Violated(evidence) = &checked.verdict else { return Ok(None) };
-        let guard = self.limits.guard(opened.since.get());
+        let guard = self.limits.guard_until(opened.end.get());
         let budget = match self.limits.time {
             Some(_) => guard.budget(),
             None => guard.budget().with_timeout(REDUCTION_TIME_MAX),
@@ -490,13 +528,13 @@ impl<'f> Checking<'f> {
         claim: &Claim,
         out: &mut dyn io::Write,
     ) -> Result<(), Unwritable> {
-        let guard = self.limits.guard(opened.since.get());
+        let guard = self.limits.guard_until(opened.end.get());
         smt::write(opened.subject(claim), claim.level, &self.options(guard.budget()), out)
     }
 
     /// Why a history was found to be what it was found to be.
     pub(crate) fn certificate(&self, opened: &Opened, checked: &Checked) -> Certificate<'static> {
-        let guard = self.limits.guard(opened.since.get());
+        let guard = self.limits.guard_until(opened.end.get());
         let options = self.options(guard.budget());
         let mut certificate =
             Certificate::new(&opened.name, &opened.history, checked.claim.level, &options, &checked.verdict);
@@ -511,10 +549,7 @@ impl Ended {
             unreachable!("only an interrupt ends the reading of a file");
         };
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let why = match guard.budget().exhausted() {
-            Some(Undecided::Memory) => "the memory is used up",
-            _ => "the time is up",
-        };
+        let why = guard.why();
         Self {
             name: name.to_owned(),
             level,
@@ -580,7 +615,8 @@ impl Opened {
             history,
             warning: None,
             read_time: Duration::ZERO,
-            since: Cell::new(Instant::now()),
+            end: Cell::new(None),
+            end_of_all: Cell::new(None),
             coverage: OnceCell::new(),
             logical: OnceCell::new(),
             shared: LookedAt::default(),

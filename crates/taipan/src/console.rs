@@ -20,6 +20,8 @@ pub(crate) enum Stop {
     Output(io::Error),
     /// Nothing more can be done; the sentence says why.
     Error(String),
+    /// A limit ended the work before there was an answer.
+    Limit(String),
 }
 
 impl From<io::Error> for Stop {
@@ -134,6 +136,10 @@ impl Console {
             Err(Stop::Error(error)) => {
                 let _ = writeln!(anstream::stderr(), "taipan: error: {}", shown(&error));
                 Exit::Error
+            }
+            Err(Stop::Limit(why)) => {
+                let _ = writeln!(anstream::stderr(), "taipan: {why}");
+                Exit::Undecided
             }
         }
     }

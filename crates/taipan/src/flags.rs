@@ -4,6 +4,7 @@ mod color;
 mod databases;
 mod hunting;
 mod installing;
+mod limits;
 mod numbers;
 mod requiring;
 mod watch;
@@ -13,6 +14,7 @@ pub(crate) use color::Color;
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
 pub(crate) use hunting::{HuntFlags, HuntOutput, WritesSee};
 pub(crate) use installing::{CompletionsFlags, ManFlags};
+pub(crate) use limits::{BoundFlags, LimitFlags};
 pub(crate) use requiring::RequireFlags;
 pub(crate) use watch::WatchFlags;
 #[cfg(feature = "cluster")]
@@ -286,6 +288,9 @@ pub(crate) struct SmtFlags {
 
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundFlags,
 }
 
 /// Explain why a history violates a level: the smallest violating part, edge by edge
@@ -434,12 +439,11 @@ pub(crate) struct CertifyFlags {
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: ListOutput,
 
-    /// Leave a core not certified after this many seconds
-    #[arg(long, value_name = "SECS", value_parser = seconds)]
-    pub(crate) timeout: Option<Duration>,
-
     #[command(flatten)]
     pub(crate) reading: ReadingFlags,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundFlags,
 }
 
 /// Which levels.
@@ -517,23 +521,6 @@ impl From<Ryow> for checker::Ryow {
     }
 }
 
-/// What a check may use.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Limits, for every file and level")]
-pub(crate) struct LimitFlags {
-    /// Answer `undecided` after this many seconds
-    #[arg(long, value_name = "SECS", value_parser = seconds)]
-    pub(crate) timeout: Option<Duration>,
-
-    /// Answer `undecided` above this much memory; K, M, G and T are powers of 1024
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    pub(crate) max_memory: Option<u64>,
-
-    /// Use this many threads; 0 is one a core
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>(0.., "4"))]
-    pub(crate) threads: usize,
-}
-
 /// Convert a history into another format
 ///
 /// OUT's name tells the format (h.jsonl, h.tph, h.hist, …, also with .gz or .zst), or --to does. `-` is standard
@@ -559,6 +546,9 @@ pub(crate) struct ConvertFlags {
 
     #[command(flatten)]
     pub(crate) reading: ReadingFlags,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundFlags,
 }
 
 /// Say what is in a history
@@ -578,6 +568,9 @@ pub(crate) struct StatsFlags {
 
     #[command(flatten)]
     pub(crate) reading: ReadingFlags,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundFlags,
 }
 
 /// Generate a synthetic history from a simulated database

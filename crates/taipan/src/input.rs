@@ -19,12 +19,9 @@ impl ReadingFlags {
         }
     }
 
-    /// Reads a file, a directory, or standard input.
-    pub(crate) fn read(&self, file: &Path) -> Result<Loaded, ReadError> {
-        match is_standard_stream(file) {
-            true => read_stream("standard input", io::stdin().lock(), &self.options()),
-            false => read_path(file, &self.options()),
-        }
+    /// The same, until an interrupt is due.
+    pub(crate) fn options_until(&self, interrupt: Interrupt) -> ReadOptions {
+        ReadOptions { interrupt, ..self.options() }
     }
 
     /// Reads a file part by part; see [`read_parts`].
@@ -36,9 +33,10 @@ impl ReadingFlags {
         read_parts(file, &self.options(), |part| each(&part))
     }
 
-    /// The same, until an interrupt is due; a stream in which nothing comes is left then, too.
+    /// Reads a file, a directory, or standard input, until an interrupt is due; a stream in which nothing comes is left
+    /// then, too.
     pub(crate) fn read_until(&self, file: &Path, interrupt: Interrupt) -> Result<Loaded, ReadError> {
-        let options = ReadOptions { interrupt: interrupt.clone(), ..self.options() };
+        let options = self.options_until(interrupt.clone());
         if is_standard_stream(file) {
             return read_stream("standard input", Patient::new(|| Ok(io::stdin()), interrupt), &options);
         }

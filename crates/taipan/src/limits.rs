@@ -9,7 +9,8 @@
 //! Time needs no watcher: the budget holds its own deadline. Without a limit on memory, four fifths of what the machine
 //! or the control group has is one: an answer `undecided` is better than the kernel's.
 
-use checker::Budget;
+use crate::flags::BoundFlags;
+use checker::{Budget, Undecided};
 use history::Interrupt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -39,15 +40,33 @@ pub(crate) struct Guard {
 }
 
 impl Limits {
+    /// From the flags.
+    pub(crate) fn new(flags: BoundFlags) -> Result<Self, String> {
+        if flags.max_memory.is_some() && !can_watch_memory() {
+            return Err("--max-memory needs a system with /proc".to_owned());
+        }
+        Ok(Self { time: flags.timeout, memory: flags.max_memory })
+    }
+
     /// Whether any was asked for.
     pub(crate) fn are_set(self) -> bool {
         self.time.is_some() || self.memory.is_some()
     }
 
-    /// Starts to watch; `since` is when the file's time began to run.
+    /// When the time is up that began to run then; never without a limit.
+    pub(crate) fn end(self, since: Instant) -> Option<Instant> {
+        since.checked_add(self.time?)
+    }
+
+    /// Starts to watch; `since` is when the time began to run.
     pub(crate) fn guard(self, since: Instant) -> Guard {
-        let budget = match self.time {
-            Some(time) => Budget::unlimited().with_timeout(time.saturating_sub(since.elapsed())),
+        self.guard_until(self.end(since))
+    }
+
+    /// Starts to watch; the time is up then.
+    pub(crate) fn guard_until(self, end: Option<Instant>) -> Guard {
+        let budget = match end {
+            Some(end) => Budget::unlimited().with_timeout(end.saturating_duration_since(Instant::now())),
             None => Budget::unlimited(),
         };
         let memory = self.memory.or_else(share_of_the_machine);
@@ -125,6 +144,14 @@ impl Guard {
             }
             budget.exhausted().is_some()
         })
+    }
+
+    /// What ended the work, in words.
+    pub(crate) fn why(&self) -> &'static str {
+        match self.budget.exhausted() {
+            Some(Undecided::Memory) => "the memory is used up",
+            _ => "the time is up",
+        }
     }
 
     /// The budget of the work.

@@ -12,7 +12,7 @@ use super::questions::{self, Readers};
 use crate::constrain::Known;
 use crate::levels::{Level, Rule};
 use crate::observe::{Problem, Refusal, observe};
-use crate::verdict::Options;
+use crate::verdict::{Options, Undecided};
 use history::History;
 use solver::{Lit, Node};
 use std::fmt;
@@ -23,6 +23,8 @@ use std::io;
 pub enum Unwritable {
     /// The level or the history is beyond what is encoded; the sentence says why.
     Beyond(String),
+    /// A limit ended the work.
+    Open(Undecided),
     /// The output failed.
     Io(io::Error),
 }
@@ -31,6 +33,7 @@ impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Beyond(why) => f.write_str(why),
+            Self::Open(why) => why.fmt(f),
             Self::Io(error) => error.fmt(f),
         }
     }
@@ -60,7 +63,7 @@ pub fn write(
     writeln!(out, "; sat: yes. unsat: no.")?;
     writeln!(out, "(set-logic QF_IDL)")?;
     match observe(history, options) {
-        Err(Refusal::Open(why)) => return Err(Unwritable::Beyond(why.to_string())),
+        Err(Refusal::Open(why)) => return Err(Unwritable::Open(why)),
         Err(Refusal::Unsupported(what)) => return Err(Unwritable::Beyond(format!("beyond SMT-LIB: {what}"))),
         Err(Refusal::Contradiction(_)) => {
             writeln!(out, "; Some result is impossible in any order.")?;
@@ -77,7 +80,7 @@ pub fn write(
                     Script { history, problem: &problem, known: &known, out }.write(&constraints)?
                 }
                 Err(Unwritten::Contradiction) => writeln!(out, "(assert false)")?,
-                Err(Unwritten::Open(why)) => return Err(Unwritable::Beyond(why.to_string())),
+                Err(Unwritten::Open(why)) => return Err(Unwritable::Open(why)),
                 Err(Unwritten::TooLarge { questions }) => {
                     return Err(Unwritable::Beyond(format!("there are more than {questions} questions")));
                 }

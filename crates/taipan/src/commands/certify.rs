@@ -1,31 +1,41 @@
 //! `taipan certify`: a second opinion on every line of a certificate.
 
-use crate::checking::{Checking, guarded};
+use crate::checking::{Checking, guarded, read};
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::{CertifyFlags, LimitFlags, ListOutput, PolicyFlags};
 use crate::input::left_out;
-use checker::Budget;
+use crate::limits::Limits;
 use checker::Claim;
 use checker::certify::{Certificate, Fingerprint, Question, Ruling, certify};
 use history::History;
 use serde::Serialize;
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 pub(crate) fn run(flags: &CertifyFlags, console: &mut Console) -> Outcome {
     let name = flags.file.display().to_string();
     let proof = flags.certificate.display().to_string();
+    let started = Instant::now();
+    let limits = Limits::new(flags.bounds).map_err(Stop::Error)?;
+    let guard = limits.guard(started);
+    let len = std::fs::metadata(&flags.certificate).map_or(0, |meta| meta.len());
+    if guard.interrupt().is_due(len) {
+        return Err(Stop::Limit(format!("{proof}: {} while it is read", guard.why())));
+    }
     let text = std::fs::read_to_string(&flags.certificate)
         .map_err(|error| Stop::Error(format!("{proof}: cannot be read: {error}")))?;
     let progress = console.progress(1);
     progress.say(format_args!("reading {name}"));
-    let loaded = guarded(&name, || flags.reading.read(&flags.file)).map_err(Stop::Error)?;
-    let loaded = loaded.map_err(|error| Stop::Error(error.to_string()))?;
+    let loaded = read(&flags.file, &flags.reading, &guard)?;
+    drop(guard);
     if let Some(warning) = left_out(&loaded.warnings) {
         progress.pause(|| console.note(warning));
     }
     let asked = asked(flags, &name, loaded.history.level()).map_err(Stop::Error)?;
-    let certifying = Certifying { flags, name: &name, proof: &proof, history: &loaded.history, asked };
+    let read_time = started.elapsed();
+    let certifying =
+        Certifying { flags, limits, read_time, name: &name, proof: &proof, history: &loaded.history, asked };
     certifying.lines(&text, console, &progress)
 }
 
@@ -42,6 +52,8 @@ fn asked(flags: &CertifyFlags, name: &str, header: Option<&str>) -> Result<Vec<Q
 
 struct Certifying<'a> {
     flags: &'a CertifyFlags,
+    limits: Limits,
+    read_time: Duration,
     name: &'a str,
     proof: &'a str,
     history: &'a History,
@@ -101,11 +113,9 @@ impl Certifying<'_> {
         console: &mut Console,
         progress: &Progress,
     ) -> Outcome {
-        let budget = Budget::unlimited();
-        let budget = match self.flags.timeout {
-            Some(time) => budget.with_timeout(time),
-            None => budget,
-        };
+        let now = Instant::now();
+        let guard = self.limits.guard(now.checked_sub(self.read_time).unwrap_or(now));
+        let budget = guard.budget();
         let answers = match self.asked.contains(&certificate.question()) {
             true => Ok(()),
             false => self.asked.first().map_or(Ok(()), |&asked| certificate.answers(asked)),

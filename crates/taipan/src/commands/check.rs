@@ -224,6 +224,7 @@ pub(crate) fn frontier(
     opened: &Opened,
     check: impl Fn(Claim) -> Result<Checked, String>,
 ) -> Result<(Vec<Checked>, All), String> {
+    checking.ask_all(opened);
     let probe =
         |level: Level, fragment: &Fragment<'_>| Ok(checking.probe(opened, checking.claim(level)?, fragment));
     let check = |level: Level| check(checking.claim(level)?);

@@ -5,24 +5,33 @@ use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::ConvertFlags;
 use crate::input::{is_standard_stream, left_out, target_format};
-use history::formats::{ConvertError, Converted, Origin, Target, WriteError, convert};
+use crate::limits::{Guard, Limits};
+use crate::patient::Patient;
+use history::formats::{ConvertError, Converted, Origin, ReadError, Target, WriteError, convert};
 use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 pub(crate) fn run(flags: &ConvertFlags, console: &mut Console) -> Outcome {
     let to = target_format(&flags.output, flags.to).map_err(Stop::Error)?;
+    let guard = Limits::new(flags.bounds).map_err(Stop::Error)?.guard(Instant::now());
     let name = flags.input.display().to_string();
     let converted = {
         let progress = console.progress(1);
         progress.say(format_args!("converting {name}"));
-        guarded(&name, || convert(origin(&flags.input), &flags.reading.options(), target(&flags.output), to))
+        let options = flags.reading.options_until(guard.interrupt());
+        guarded(&name, || convert(origin(&flags.input, &guard), &options, target(&flags.output), to))
     };
-    let converted = converted.map_err(Stop::Error)?.map_err(|error| match error {
-        ConvertError::Write(WriteError::Io { source, .. }) if is_standard_stream(&flags.output) => {
-            Stop::Output(source)
+    let converted = match converted.map_err(Stop::Error)? {
+        Ok(converted) => converted,
+        Err(ConvertError::Read(error @ ReadError::Interrupted { .. })) => {
+            return Err(Stop::Limit(format!("{}: {error}", guard.why())));
         }
-        error => Stop::Error(error.to_string()),
-    })?;
+        Err(ConvertError::Write(WriteError::Io { source, .. })) if is_standard_stream(&flags.output) => {
+            return Err(Stop::Output(source));
+        }
+        Err(error) => return Err(Stop::Error(error.to_string())),
+    };
     if let Some(warning) = left_out(&converted.warnings) {
         console.note(warning);
     }
@@ -34,9 +43,12 @@ pub(crate) fn run(flags: &ConvertFlags, console: &mut Console) -> Outcome {
     Ok(Exit::Accepted)
 }
 
-fn origin(file: &Path) -> Origin<'_> {
+fn origin<'f>(file: &'f Path, guard: &Guard) -> Origin<'f> {
     match is_standard_stream(file) {
-        true => Origin::Stream("standard input", Box::new(io::stdin().lock())),
+        true => {
+            let stream = Patient::new(|| Ok(io::stdin()), guard.interrupt());
+            Origin::Stream("standard input", Box::new(stream))
+        }
         false => Origin::Path(file),
     }
 }

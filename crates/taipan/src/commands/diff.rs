@@ -1,7 +1,7 @@
 //! `taipan diff`: two histories, or the results of two runs.
 
 use super::check::{All, frontier};
-use crate::checking::{Checking, Unopened};
+use crate::checking::Checking;
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::{DiffFlags, ListOutput};
@@ -56,7 +56,7 @@ fn side(
         });
     }
     progress.say(format_args!("reading {name}"));
-    let opened = checking.open(file, &flags.reading).map_err(|why: Unopened| Stop::Error(why.reason()))?;
+    let opened = checking.open(file, &flags.reading)?;
     if let Some(warning) = &opened.warning {
         progress.pause(|| console.note(warning));
     }

@@ -8,9 +8,10 @@ use checker::smt::Unwritable;
 use std::io::Write;
 
 pub(crate) fn run(flags: &SmtFlags, console: &mut Console) -> Outcome {
-    let checking = Checking::new(&flags.policy, &LimitFlags::default()).map_err(Stop::Error)?;
-    let opened = checking.open(&flags.file, &flags.reading);
-    let opened = opened.map_err(|unopened| Stop::Error(unopened.reason()))?;
+    let checking =
+        Checking::new(&flags.policy, &LimitFlags { bounds: flags.bounds, ..LimitFlags::default() })
+            .map_err(Stop::Error)?;
+    let opened = checking.open(&flags.file, &flags.reading)?;
     if let Some(warning) = &opened.warning {
         console.note(warning);
     }
@@ -23,6 +24,7 @@ pub(crate) fn run(flags: &SmtFlags, console: &mut Console) -> Outcome {
         checking.write_smt(&opened, claim, out).map_err(|error| match error {
             Unwritable::Io(error) => Stop::Output(error),
             Unwritable::Beyond(why) => Stop::Error(format!("{}: {why}", opened.name)),
+            Unwritable::Open(why) => Stop::Limit(format!("{}: {claim}: not written: {why}", opened.name)),
         })?;
     }
     Ok(Exit::Accepted)

@@ -4,9 +4,12 @@ use crate::checking::guarded;
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{Axis, SplitFlags};
-use history::formats::{SplitBy, split};
+use crate::limits::Limits;
+use history::formats::{ConvertError, ReadError, SplitBy, split};
+use std::time::Instant;
 
 pub(crate) fn run(flags: &SplitFlags, console: &mut Console) -> Outcome {
+    let guard = Limits::new(flags.bounds).map_err(Stop::Error)?.guard(Instant::now());
     let name = flags.input.display().to_string();
     let by = match flags.by {
         Axis::Session => SplitBy::Session,
@@ -16,10 +19,17 @@ pub(crate) fn run(flags: &SplitFlags, console: &mut Console) -> Outcome {
         let progress = console.progress(1);
         progress.say(format_args!("splitting {name}"));
         guarded(&name, || {
-            split(&flags.input, &flags.reading.options(), &flags.folder, flags.shards.into(), by, flags.to)
+            let options = flags.reading.options_until(guard.interrupt());
+            split(&flags.input, &options, &flags.folder, flags.shards.into(), by, flags.to)
         })
     };
-    let counts = counts.map_err(Stop::Error)?.map_err(|error| Stop::Error(error.to_string()))?;
+    let counts = match counts.map_err(Stop::Error)? {
+        Ok(counts) => counts,
+        Err(ConvertError::Read(error @ ReadError::Interrupted { .. })) => {
+            return Err(Stop::Limit(format!("{}: {error}", guard.why())));
+        }
+        Err(error) => return Err(Stop::Error(error.to_string())),
+    };
     let (least, most) = (counts.iter().min().unwrap_or(&0), counts.iter().max().unwrap_or(&0));
     console.note(format_args!(
         "{name} to {} shards in {}: {} transactions, {least} to {most} a shard",

@@ -1,28 +1,34 @@
 //! `taipan stats`: what is in a history.
 
-use crate::checking::guarded;
+use crate::checking::{Unopened, guarded, read};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{ListOutput, StatsFlags};
 use crate::input::left_out;
+use crate::limits::Limits;
 use history::formats::Loaded;
 use history::{Spread, Summary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::Instant;
 
 pub(crate) fn run(flags: &StatsFlags, console: &mut Console) -> Outcome {
+    let limits = Limits::new(flags.bounds).map_err(Stop::Error)?;
     let mut exit = Exit::Accepted;
     let progress = console.progress(flags.files.len() as u64);
     for (index, file) in flags.files.iter().enumerate() {
         let name = file.display().to_string();
         progress.say(&name);
-        let read =
-            guarded(&name, || flags.reading.read(file).map(|loaded| (loaded.history.summary(), loaded)));
-        match read.and_then(|read| read.map_err(|error| error.to_string())) {
-            Err(message) => {
-                progress.pause(|| console.error(message));
-                exit = Exit::Error;
+        let guard = limits.guard(Instant::now());
+        let found = read(file, &flags.reading, &guard).and_then(|loaded| {
+            let summary = guarded(&name, || loaded.history.summary()).map_err(Unopened::Trouble)?;
+            Ok((summary, loaded))
+        });
+        match found {
+            Err(unopened) => {
+                exit = exit.and(unopened.exit());
+                progress.pause(|| console.error(unopened.reason()));
             }
             Ok((summary, loaded)) => progress.pause(|| {
                 if let Some(warning) = left_out(&loaded.warnings) {

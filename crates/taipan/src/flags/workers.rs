@@ -1,6 +1,6 @@
 //! Who works.
 
-use super::{ReadingFlags, count};
+use super::{BoundFlags, ReadingFlags, count};
 use clap::{Args, ValueEnum};
 use history::formats::Format;
 use std::path::PathBuf;
@@ -94,6 +94,9 @@ pub(crate) struct SplitFlags {
 
     #[command(flatten)]
     pub(crate) reading: ReadingFlags,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundFlags,
 }
 
 /// What decides where a transaction goes.
