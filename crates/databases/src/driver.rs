@@ -9,6 +9,8 @@ use crate::matrix::Scripted;
 use crate::request::{Request, Response, Schema, Value};
 use history::Name;
 use std::fmt;
+use std::future::Future;
+use std::time::Duration;
 
 /// A database that can be connected to any number of times.
 pub trait Database: Send + Sync {
@@ -42,6 +44,16 @@ pub trait Database: Send + Sync {
         None
     }
 
+    /// How long the server may take to answer from now on. What runs in this process answers.
+    fn set_limit(&mut self, limit: Limit) {
+        let _ = limit;
+    }
+
+    /// Statements that take away what this program would leave in the database if it were killed now.
+    fn leftovers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The last lines that the server wrote into its log, where it is ours.
     fn log_end(&self) -> Option<String> {
         None
@@ -57,6 +69,57 @@ pub trait Database: Send + Sync {
     fn inflict(&self, fault: Fault) -> Result<bool, Failure> {
         let _ = fault;
         Ok(false)
+    }
+}
+
+/// How long a server may take to answer before it is taken to hang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// A statement, with what it waits for locks; `None`: as long as it takes.
+    pub(crate) statement: Option<Duration>,
+    /// A new connection.
+    pub(crate) connect: Duration,
+}
+
+/// A hundred seconds: longer than servers let a statement wait for a lock.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+impl Limit {
+    /// Both within so much time, one after the other: a session that gave up a statement asks by a new connection whether
+    /// the server is there at all.
+    pub fn within(patience: Duration) -> Self {
+        let connect = (patience / 4).min(Duration::from_secs(20));
+        Self { statement: Some(patience - connect), connect }
+    }
+
+    /// The same without a limit on statements.
+    pub(crate) fn for_connecting(self) -> Self {
+        Self { statement: None, ..self }
+    }
+
+    /// Waits for an answer.
+    pub(crate) async fn wait<T>(
+        self,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        match self.statement {
+            None => answer.await,
+            Some(time) => within(time, answer).await,
+        }
+    }
+}
+
+/// Waits so long for an answer.
+pub(crate) async fn within<T>(
+    time: Duration,
+    answer: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::time::timeout(time, answer).await.unwrap_or_else(|_| Err(Failure::silent(time)))
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self::within(PATIENCE)
     }
 }
 
@@ -161,9 +224,15 @@ pub enum Failure {
         /// The vendor's words.
         message: String,
     },
-    /// The connection is gone. In a commit, nobody knows whether it took effect.
+    /// The connection is gone. In a commit, it is not known whether it took effect.
     Lost {
         /// The vendor's words.
+        message: String,
+    },
+    /// The server gave no answer in time: it hangs, or the statement waits for a lock. The connection is given up; in a
+    /// commit, it is not known whether it took effect.
+    Silent {
+        /// What was not answered, and how long that was waited for.
         message: String,
     },
     /// A mistake that trying again does not cure: wrong SQL, no such user, no space left.
@@ -182,6 +251,11 @@ impl Failure {
     /// A lost connection.
     pub fn lost(message: impl Into<String>) -> Self {
         Self::Lost { message: message.into() }
+    }
+
+    /// No answer in so much time.
+    pub(crate) fn silent(time: Duration) -> Self {
+        Self::Silent { message: format!("the server gave no answer in {:.1} s", time.as_secs_f64()) }
     }
 
     /// Whether it is a refusal for the sake of a constraint, which trying again meets again; other refusals
@@ -206,7 +280,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Aborted { code, message } => write!(f, "aborted by the database ({code}): {message}"),
             Self::Lost { message } => write!(f, "connection lost: {message}"),
-            Self::Mistake { message } => f.write_str(message),
+            Self::Silent { message } | Self::Mistake { message } => f.write_str(message),
         }
     }
 }

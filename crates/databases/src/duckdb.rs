@@ -8,12 +8,12 @@ use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::request::{Schema, Value};
+use crate::scratch::Scratch;
 use crate::sql::{Connection, SqlSession, fill};
 use duckdb::types::{ToSqlOutput, ValueRef};
 use history::Name;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use tempfile::TempDir;
 
 /// A DuckDB file, private and temporary or named. A file has one owner, of which all connections are made.
 pub struct DuckDb {
@@ -21,16 +21,13 @@ pub struct DuckDb {
     path: PathBuf,
     version: String,
     /// Removes the file with its folder when the database is dropped.
-    _folder: Option<TempDir>,
+    _folder: Option<Scratch>,
 }
 
 impl DuckDb {
     /// A new database in a temporary folder, removed with the value.
     pub fn temporary() -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new()
-            .prefix("taipan-duckdb-")
-            .tempdir()
-            .map_err(|error| Failure::mistake(format!("no temporary folder: {error}")))?;
+        let folder = Scratch::new("taipan-duckdb-")?;
         let path = folder.path().join("taipan.duckdb");
         Self::open(&path, Some(folder))
     }
@@ -40,7 +37,7 @@ impl DuckDb {
         Self::open(path, None)
     }
 
-    fn open(path: &Path, folder: Option<TempDir>) -> Result<Self, Failure> {
+    fn open(path: &Path, folder: Option<Scratch>) -> Result<Self, Failure> {
         let failed = |error: duckdb::Error| {
             Failure::mistake(format!("cannot open the DuckDB file {}: {error}", path.display()))
         };

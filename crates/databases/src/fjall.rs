@@ -3,6 +3,7 @@
 use crate::driver::{Access, Database, Failure, Session};
 use crate::isolation::{self, Isolation};
 use crate::request::{Schema, Value};
+use crate::scratch::Scratch;
 use crate::store::{Bounds, Found, Store, StoreSession, StoreTransaction, encode_key, encode_value};
 use fjall::{
     KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx, Readable, Snapshot,
@@ -10,7 +11,6 @@ use fjall::{
 use history::Name;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use tempfile::TempDir;
 
 /// A fjall database in a folder.
 pub struct Fjall {
@@ -18,7 +18,7 @@ pub struct Fjall {
     /// The keyspace of the current table; each table gets a new one.
     keyspace: Mutex<Option<OptimisticTxKeyspace>>,
     probe: Probe,
-    _folder: Option<TempDir>,
+    _folder: Option<Scratch>,
 }
 
 /// How a point read asks.
@@ -34,10 +34,7 @@ pub enum Probe {
 impl Fjall {
     /// A new database in a temporary folder, removed with the value.
     pub fn temporary(probe: Probe) -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new()
-            .prefix("taipan-fjall-")
-            .tempdir()
-            .map_err(|error| Failure::mistake(format!("no temporary folder: {error}")))?;
+        let folder = Scratch::new("taipan-fjall-")?;
         let path = folder.path().to_owned();
         Self::open(&path, probe, Some(folder))
     }
@@ -47,7 +44,7 @@ impl Fjall {
         Self::open(path, probe, None)
     }
 
-    fn open(path: &Path, probe: Probe, folder: Option<TempDir>) -> Result<Self, Failure> {
+    fn open(path: &Path, probe: Probe, folder: Option<Scratch>) -> Result<Self, Failure> {
         let database = OptimisticTxDatabase::builder(path)
             .open()
             .map_err(|error| Failure::mistake(format!("cannot open fjall in {}: {error}", path.display())))?;

@@ -23,7 +23,7 @@ mod join;
 
 pub use join::{Join, Joined, Matched, Patience};
 
-use crate::driver::Failure;
+use crate::driver::{Failure, Limit};
 use crate::postgres::PostgresConnection;
 use crate::request::Value;
 use crate::timestamps::SetSnapshot;
@@ -100,7 +100,7 @@ const ROWS_MAX: usize = 1_000;
 
 impl Follower {
     pub(crate) fn open(config: &Config, options: FollowOptions) -> Result<Self, Failure> {
-        let mut connection = PostgresConnection::open(config)?;
+        let mut connection = PostgresConnection::open(config, Limit::default().for_connecting())?;
         let slot = options.slot.clone().unwrap_or_else(|| format!("taipan_watch_{}", std::process::id()));
         if !slot.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
             return Err(Failure::mistake(format!(
@@ -163,7 +163,7 @@ impl Follower {
                 "the connection was lost, and the replication slot with it; with a state folder the slot stays",
             ));
         }
-        self.connection = PostgresConnection::open(&self.config)?;
+        self.connection = PostgresConnection::open(&self.config, Limit::default().for_connecting())?;
         self.boundary = None;
         Ok(())
     }

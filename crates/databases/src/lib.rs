@@ -47,6 +47,7 @@ mod record;
 mod redb;
 mod request;
 mod run;
+mod scratch;
 mod secret;
 mod server;
 mod sql;
@@ -56,7 +57,7 @@ mod target;
 mod timestamps;
 mod workloads;
 
-pub use driver::{Access, Database, Failure, Fault, Session, Stamp};
+pub use driver::{Access, Database, Failure, Fault, Limit, Session, Stamp};
 #[cfg(feature = "duckdb")]
 pub use duckdb::DuckDb;
 pub use fjall::{Fjall, Probe};
@@ -65,7 +66,10 @@ pub use gate::Gate;
 pub use grammar::{Grammar, Sight, View};
 pub use isolation::{Isolation, PROFILES, Profile};
 pub use mariadb::MariaDb;
-pub use matrix::{Cell, Console, Matrix, MatrixRow, SCHEDULES, Schedule, Scripted, TraceLine, cell, matrix};
+pub use matrix::{
+    Cell, Console, MATRIX_LEFTOVER, Matrix, MatrixNews, MatrixRow, SCHEDULES, Schedule, Scripted, TraceLine,
+    cell, matrix,
+};
 pub use passwords::Passwords;
 pub use postgres::Postgres;
 pub use record::{
@@ -76,7 +80,8 @@ pub use request::{
     Column, Condition, KeyRange, Kind, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Schema, Value,
 };
 pub use run::{Client, Counts, Plan, Progress, RunError, RunOptions, Step, Summary, run};
+pub use scratch::Scratch;
 pub use secret::{Address, Secret, with_passwords, without_password};
 pub use sqlite::Sqlite;
-pub use target::{TARGETS, TargetForm, open, open_with};
+pub use target::{TARGETS, TargetForm, is_lasting, open, open_with};
 pub use workloads::{Naming, WorkloadPlan};

@@ -1,7 +1,7 @@
 //! MariaDB and MySQL, over the network or as a throw-away server.
 
 use crate::dialect::{self, Answer, Statement};
-use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
+use crate::driver::{Database, Failure, Fault, Limit, Session, Stamp, try_repeatedly, within};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
@@ -29,6 +29,7 @@ pub struct MariaDb {
     /// Taken around the beginning of a transaction if timestamps are wanted: the two values that name its
     /// snapshot race between sessions (seen on 10.11 and 11.8).
     snapshots: Option<Arc<Mutex<()>>>,
+    limit: Limit,
 }
 
 /// What the server says of itself.
@@ -67,8 +68,8 @@ impl MariaDb {
             builder = builder.pass(Some(password.expose()));
         }
         let opts = with_our_options(builder);
-        let about = MariaDbConnection::open(&opts)?.about()?;
-        Ok(Self { opts, about, server: None, snapshots: None })
+        let about = MariaDbConnection::open(&opts, Limit::default())?.about()?;
+        Ok(Self { opts, about, server: None, snapshots: None, limit: Limit::default() })
     }
 
     /// A private throw-away MariaDB server, from the programs in `bin` or those installed; removed with the value.
@@ -84,17 +85,17 @@ impl MariaDb {
     fn serving(data: DataFolder) -> Result<Self, Failure> {
         let base = OptsBuilder::default().socket(data.socket.to_str()).user(Some("root"));
         let without_database = with_our_options(base.clone());
-        let ready = || MariaDbConnection::open(&without_database).is_ok();
+        let ready = || MariaDbConnection::open(&without_database, Limit::default()).is_ok();
         let server = Server::start(data.folder, data.janitor, data.command, &ready)?;
-        let mut connection = MariaDbConnection::open(&without_database)?;
+        let mut connection = MariaDbConnection::open(&without_database, Limit::default())?;
         connection.run(&format!("CREATE DATABASE {DATABASE}"))?;
         let about = connection.about()?;
         let opts = with_our_options(base.db_name(Some(DATABASE)));
-        Ok(Self { opts, about, server: Some(server), snapshots: None })
+        Ok(Self { opts, about, server: Some(server), snapshots: None, limit: Limit::default() })
     }
 
     pub(crate) fn open(&self) -> Result<MariaDbConnection, Failure> {
-        MariaDbConnection::open(&self.opts)
+        MariaDbConnection::open(&self.opts, self.limit)
     }
 
     fn kill_connection(&self) -> Result<bool, Failure> {
@@ -147,6 +148,10 @@ impl Database for MariaDb {
         Ok(Box::new(SqlSession::new(connection, &dialect::MARIADB, schema.clone())))
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn enable_timestamps(&mut self, isolation: &Isolation) -> Result<(), Failure> {
         if isolation.ask != isolation::MARIADB[2].ask {
             let message = "only repeatable-read reads from one snapshot";
@@ -184,12 +189,16 @@ impl Database for MariaDb {
             return self.kill_connection();
         }
         let Some(server) = &self.server else { return Ok(false) };
-        server.suffer(fault, Signal::TERM, &|| MariaDbConnection::open(&self.opts).is_ok())?;
+        server.suffer(fault, Signal::TERM, &|| MariaDbConnection::open(&self.opts, self.limit).is_ok())?;
         Ok(true)
     }
 }
 
 impl Scripted for MariaDb {
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
     fn console(&self) -> Result<Box<dyn Console>, Failure> {
         let mut connection = self.open()?;
         let rows = connection.rows("SELECT CONNECTION_ID()")?;
@@ -282,6 +291,10 @@ impl Console for MariaDbConsole {
         self.connection.run("START TRANSACTION")
     }
 
+    fn be_patient(&mut self) {
+        self.connection.limit = self.connection.limit.for_connecting();
+    }
+
     fn send(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
         self.connection.rows(sql)
     }
@@ -299,15 +312,17 @@ pub(crate) struct MariaDbConnection {
     snapshot: Option<String>,
     /// The transaction id (GTID) of the last commit that wrote something.
     last_gtid: Value,
+    limit: Limit,
 }
 
 impl MariaDbConnection {
-    fn open(opts: &Opts) -> Result<Self, Failure> {
+    fn open(opts: &Opts, limit: Limit) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::mistake(format!("no runtime for a connection: {error}")))?;
-        let conn = runtime.block_on(Conn::new(opts.clone())).map_err(connect_failure)?;
+        let connected = async { Conn::new(opts.clone()).await.map_err(connect_failure) };
+        let conn = runtime.block_on(async { within(limit.connect, connected).await })?;
         Ok(Self {
             conn,
             runtime,
@@ -316,17 +331,21 @@ impl MariaDbConnection {
             snapshots: None,
             snapshot: None,
             last_gtid: Value::Text(String::new()),
+            limit,
         })
     }
 
     /// Runs a statement that has neither parameters nor results.
     pub(crate) fn run(&mut self, sql: &str) -> Result<(), Failure> {
-        self.runtime.block_on(self.conn.query_drop(sql)).map_err(failure)
+        let Self { conn, runtime, limit, .. } = self;
+        runtime.block_on(limit.wait(async { conn.query_drop(sql).await.map_err(failure) }))
     }
 
     /// The rows of a query without parameters. They come as text: numbers are recognised by their look.
     pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
-        let rows: Vec<Row> = self.runtime.block_on(self.conn.query(sql)).map_err(failure)?;
+        let Self { conn, runtime, limit, .. } = self;
+        let rows: Vec<Row> =
+            runtime.block_on(limit.wait(async { conn.query(sql).await.map_err(failure) }))?;
         let number = |value: Value| match value {
             Value::Text(text) => text.parse().map(Value::Int).unwrap_or(Value::Text(text)),
             other => other,
@@ -402,17 +421,16 @@ impl Connection for MariaDbConnection {
             true => Params::Empty,
             false => Params::Positional(statement.params.iter().map(param).collect()),
         };
-        let Self { conn, runtime, .. } = self;
-        runtime
-            .block_on(async {
-                if statement.rows {
-                    let rows: Vec<Row> = conn.exec(statement.sql.as_str(), params).await?;
-                    return Ok(Answer::Rows(rows.into_iter().map(cells).collect()));
-                }
-                conn.exec_drop(statement.sql.as_str(), params).await?;
-                Ok(Answer::Count(conn.affected_rows()))
-            })
-            .map_err(failure)
+        let Self { conn, runtime, limit, .. } = self;
+        let answer = async {
+            if statement.rows {
+                let rows: Vec<Row> = conn.exec(statement.sql.as_str(), params).await?;
+                return Ok(Answer::Rows(rows.into_iter().map(cells).collect()));
+            }
+            conn.exec_drop(statement.sql.as_str(), params).await?;
+            Ok(Answer::Count(conn.affected_rows()))
+        };
+        runtime.block_on(limit.wait(async { answer.await.map_err(failure) }))
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

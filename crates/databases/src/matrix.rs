@@ -20,7 +20,7 @@ mod schedules;
 
 pub use schedules::{SCHEDULES, Schedule};
 
-use crate::driver::{Database, Failure};
+use crate::driver::{Database, Failure, Fault, Limit};
 use crate::grammar::{Grammar, Sight};
 use crate::isolation::Isolation;
 use crate::request::Value;
@@ -33,6 +33,11 @@ use std::time::{Duration, Instant};
 
 /// A database whose sessions can be scripted in its own language.
 pub trait Scripted {
+    /// How long the server may take to answer.
+    fn limit(&self) -> Limit {
+        Limit::default()
+    }
+
     /// Opens a connection that takes statements as they are.
     fn console(&self) -> Result<Box<dyn Console>, Failure>;
 
@@ -77,6 +82,9 @@ pub trait Console: Send {
     fn begin(&mut self, isolation: &Isolation) -> Result<(), Failure>;
     /// Sends a statement; the answer is its rows, none for statements that have none.
     fn send(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure>;
+
+    /// From now on statements may take as long as they do: the sender watches them.
+    fn be_patient(&mut self) {}
 
     /// The same for statements of any kind: values of types that have no [`Value`] of their own come as text.
     fn answer(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
@@ -174,8 +182,17 @@ impl Matrix {
     }
 }
 
-/// Runs every schedule at every level.
-pub fn matrix(database: &dyn Database, mut progress: impl FnMut(usize, usize)) -> Result<Matrix, Failure> {
+/// What becomes known while a matrix is filled in.
+#[derive(Clone, Debug)]
+pub enum MatrixNews {
+    /// So many schedules of so many are done.
+    Done(usize, usize),
+    /// The server hung or went away, for this reason, and was replaced; the schedule is played again.
+    Replaced(Failure),
+}
+
+/// Runs every schedule at every level. A throw-away server that hangs or goes away is replaced.
+pub fn matrix(database: &dyn Database, mut tell: impl FnMut(MatrixNews)) -> Result<Matrix, Failure> {
     let scripted = database.scripted().ok_or_else(|| {
         Failure::mistake(format!("{} cannot be scripted: the matrix is for SQL databases", database.name()))
     })?;
@@ -185,27 +202,57 @@ pub fn matrix(database: &dyn Database, mut progress: impl FnMut(usize, usize)) -
     for schedule in SCHEDULES {
         let mut cells = Vec::new();
         for isolation in &levels {
-            progress(rows.len() * levels.len() + cells.len(), all);
-            cells.push(cell(scripted, schedule, isolation)?);
+            tell(MatrixNews::Done(rows.len() * levels.len() + cells.len(), all));
+            cells.push(cell_again(database, scripted, schedule, isolation, &mut tell)?);
         }
         rows.push(MatrixRow { schedule, cells });
     }
-    progress(all, all);
+    tell(MatrixNews::Done(all, all));
+    // What is seen stands, whether or not the table goes.
+    let _ = scripted.console().and_then(|mut console| console.send(MATRIX_LEFTOVER));
     Ok(Matrix { database: database.name(), levels, rows })
 }
 
 const TABLE: &str = "taipan_matrix";
+/// The statement that takes away what the matrix leaves in a database.
+pub const MATRIX_LEFTOVER: &str = "DROP TABLE IF EXISTS taipan_matrix";
+/// How often a server is replaced for one schedule.
+const REPLACED_MAX: usize = 2;
+
+/// Runs one schedule at one level; again, if the server had to be replaced.
+fn cell_again(
+    database: &dyn Database,
+    scripted: &dyn Scripted,
+    schedule: &Schedule,
+    isolation: &Isolation,
+    tell: &mut impl FnMut(MatrixNews),
+) -> Result<Cell, Failure> {
+    let mut replaced = 0;
+    loop {
+        match cell(scripted, schedule, isolation) {
+            Err(failure @ (Failure::Silent { .. } | Failure::Lost { .. })) if replaced < REPLACED_MAX => {
+                replaced += 1;
+                if !database.inflict(Fault::KillServer)? {
+                    return Err(failure);
+                }
+                tell(MatrixNews::Replaced(failure));
+            }
+            done => return done,
+        }
+    }
+}
 
 /// Runs one schedule at one level.
 pub fn cell(scripted: &dyn Scripted, schedule: &Schedule, isolation: &Isolation) -> Result<Cell, Failure> {
     let mut observer = scripted.console()?;
     let options = scripted.table_options();
-    observer.send(&format!("DROP TABLE IF EXISTS {TABLE}"))?;
+    observer.send(MATRIX_LEFTOVER)?;
     observer.send(&format!("CREATE TABLE {TABLE} (id INT PRIMARY KEY, value INT NOT NULL) {options}"))?;
     observer.send(&format!("INSERT INTO {TABLE} VALUES (1, 10), (2, 20)"))?;
     let count = schedule.steps.iter().map(|step| step.session).max().unwrap_or(0);
     let sessions = (0..count).map(|_| Actor::start(scripted, isolation)).collect::<Result<_, _>>()?;
-    let mut play = Play { scripted, observer, sessions, trace: Vec::new() };
+    let patience = scripted.limit().statement.unwrap_or(STEP_MAX);
+    let mut play = Play { scripted, observer, sessions, patience, trace: Vec::new() };
     for step in schedule.steps {
         play.step(step)?;
     }
@@ -282,6 +329,7 @@ impl Actor {
         };
         let (send, orders) = channel::<String>();
         let (answer, replies) = channel();
+        console.be_patient();
         let thread = thread::spawn(move || {
             while let Ok(sql) = orders.recv() {
                 if answer.send(console.send(&sql)).is_err() {
@@ -299,6 +347,7 @@ struct Play<'s> {
     scripted: &'s dyn Scripted,
     observer: Box<dyn Console>,
     sessions: Vec<Actor>,
+    patience: Duration,
     trace: Vec<TraceLine>,
 }
 
@@ -345,12 +394,11 @@ impl Play<'_> {
     }
 
     fn await_session(&mut self, session: usize) -> Result<(), Failure> {
-        let give_up = Instant::now() + STEP_MAX;
+        let give_up = Instant::now() + self.patience;
         let mut pause = Duration::from_micros(500);
         while let Some(line) = self.sessions[session].waiting {
             if let Ok(reply) = self.sessions[session].replies.recv_timeout(pause) {
-                self.answered(session, line, reply);
-                return Ok(());
+                return self.answered(session, line, reply);
             }
             if self.is_waiting(session)? {
                 self.trace[line].waited = true;
@@ -358,7 +406,7 @@ impl Play<'_> {
             }
             if Instant::now() >= give_up {
                 let message = format!("{} neither ends nor waits for a lock", self.trace[line].sent);
-                return Err(Failure::mistake(message));
+                return Err(Failure::Silent { message });
             }
             pause = (pause * 2).min(Duration::from_millis(20));
         }
@@ -372,7 +420,10 @@ impl Play<'_> {
             && self.scripted.is_waiting(&mut *self.observer, id)?)
     }
 
-    fn answered(&mut self, session: usize, line: usize, reply: Reply) {
+    fn answered(&mut self, session: usize, line: usize, reply: Reply) -> Result<(), Failure> {
+        if let Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. })) = reply {
+            return Err(failure);
+        }
         let actor = &mut self.sessions[session];
         actor.waiting = None;
         let sent = &self.trace[line].sent;
@@ -386,10 +437,11 @@ impl Play<'_> {
                 actor.queue.clear();
                 // The answer is of no interest; the thread sends nothing else any more.
                 let _ = actor.send.send(ROLLBACK.to_owned());
-                let _ = actor.replies.recv_timeout(STEP_MAX);
+                let _ = actor.replies.recv_timeout(self.patience);
             }
         }
         self.trace[line].outcome = reply;
+        Ok(())
     }
 
     /// Ends what is still running, and reads the table.
@@ -404,10 +456,13 @@ impl Play<'_> {
             }
         }
         // Sessions that wait for each other are told apart by the server, in its own time.
-        let give_up = Instant::now() + STEP_MAX;
+        let give_up = Instant::now() + self.patience.max(STEP_MAX);
         while self.sessions.iter().any(|actor| actor.waiting.is_some()) && Instant::now() < give_up {
             thread::sleep(Duration::from_millis(5));
             self.settle()?;
+        }
+        if self.sessions.iter().any(|actor| actor.waiting.is_some()) {
+            return Err(Failure::Silent { message: "sessions wait for each other without end".to_owned() });
         }
         let last = as_rows(&self.observer.send(&format!("SELECT id, value FROM {TABLE} ORDER BY id"))?);
         let committed = self.sessions.iter().map(|actor| actor.state == State::Committed).collect();

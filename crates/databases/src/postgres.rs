@@ -1,7 +1,7 @@
 //! PostgreSQL, over the network or as a throw-away server.
 
 use crate::dialect::{self, Answer, Statement};
-use crate::driver::{Database, Failure, Fault, Session, Stamp, try_repeatedly};
+use crate::driver::{Database, Failure, Fault, Limit, Session, Stamp, try_repeatedly, within};
 use crate::follow::{FollowOptions, Follower};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
@@ -17,6 +17,7 @@ use bytes::BytesMut;
 use history::Name;
 use rustix::process::Signal;
 use std::collections::HashMap;
+use std::future::Future;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -36,6 +37,7 @@ pub struct Postgres {
     /// The replication slot that remembers which transactions committed, if timestamps are wanted.
     slot: Option<String>,
     log: Mutex<CommitLog>,
+    limit: Limit,
 }
 
 /// What the slot has told so far.
@@ -74,8 +76,8 @@ impl Postgres {
         {
             config.password(password.expose());
         }
-        let version = PostgresConnection::open(&config)?.version()?;
-        Ok(Self { config, version, server: None, slot: None, log: Mutex::default() })
+        let version = PostgresConnection::open(&config, Limit::default())?.version()?;
+        Ok(Self { config, version, server: None, slot: None, log: Mutex::default(), limit: Limit::default() })
     }
 
     /// A private throw-away server, from the programs in `bin` or those installed; removed with the value.
@@ -87,14 +89,21 @@ impl Postgres {
             .user("taipan")
             .dbname("postgres")
             .application_name(APPLICATION);
-        let ready = || PostgresConnection::open(&config).is_ok();
+        let ready = || PostgresConnection::open(&config, Limit::default()).is_ok();
         let server = Server::start(cluster.folder, cluster.janitor, cluster.command, &ready)?;
-        let version = PostgresConnection::open(&config)?.version()?;
-        Ok(Self { config, version, server: Some(server), slot: None, log: Mutex::default() })
+        let version = PostgresConnection::open(&config, Limit::default())?.version()?;
+        Ok(Self {
+            config,
+            version,
+            server: Some(server),
+            slot: None,
+            log: Mutex::default(),
+            limit: Limit::default(),
+        })
     }
 
     pub(crate) fn open(&self) -> Result<PostgresConnection, Failure> {
-        PostgresConnection::open(&self.config)
+        PostgresConnection::open(&self.config, self.limit)
     }
 
     /// Follows the server's change stream.
@@ -145,6 +154,16 @@ impl Database for Postgres {
         let mut connection = self.open()?;
         connection.stamps = self.slot.is_some();
         Ok(Box::new(SqlSession::new(connection, &dialect::POSTGRES, schema.clone())))
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
+    /// A slot without a reader would keep the server's log for ever.
+    fn leftovers(&self) -> Vec<String> {
+        let slot = self.slot.iter().filter(|_| self.server.is_none());
+        slot.map(|slot| drop_slot(slot)).collect()
     }
 
     fn enable_timestamps(&mut self, isolation: &Isolation) -> Result<(), Failure> {
@@ -219,12 +238,16 @@ impl Database for Postgres {
             return self.kill_connection();
         }
         let Some(server) = &self.server else { return Ok(false) };
-        server.suffer(fault, Signal::INT, &|| PostgresConnection::open(&self.config).is_ok())?;
+        server.suffer(fault, Signal::INT, &|| PostgresConnection::open(&self.config, self.limit).is_ok())?;
         Ok(true)
     }
 }
 
 impl Scripted for Postgres {
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+
     fn console(&self) -> Result<Box<dyn Console>, Failure> {
         let mut connection = self.open()?;
         let rows = connection.rows("SELECT pg_backend_pid()")?;
@@ -274,6 +297,10 @@ impl Console for PostgresConsole {
         self.connection.run(isolation.ask)
     }
 
+    fn be_patient(&mut self) {
+        self.connection.limit = self.connection.limit.for_connecting();
+    }
+
     fn send(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
         self.connection.rows(sql)
     }
@@ -284,14 +311,17 @@ impl Console for PostgresConsole {
 }
 
 impl Drop for Postgres {
-    /// A slot that nobody reads would keep a running server's log for ever.
     fn drop(&mut self) {
-        if let (Some(slot), None) = (&self.slot, &self.server)
-            && let Ok(mut connection) = self.open()
-        {
-            let _ = connection.rows(&format!("SELECT pg_drop_replication_slot('{slot}')::text"));
+        for sql in self.leftovers() {
+            let _ = self.open().and_then(|mut connection| connection.rows(&sql));
         }
     }
+}
+
+fn drop_slot(slot: &str) -> String {
+    format!(
+        "SELECT pg_drop_replication_slot(slot_name)::text FROM pg_replication_slots WHERE slot_name = '{slot}'"
+    )
 }
 
 /// A connection with the small runtime that moves its bytes.
@@ -303,39 +333,53 @@ pub(crate) struct PostgresConnection {
     stamps: bool,
     snapshot: Option<String>,
     xid: Option<String>,
+    limit: Limit,
 }
 
 impl PostgresConnection {
-    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+    pub(crate) fn open(config: &Config, limit: Limit) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::mistake(format!("no runtime for a connection: {error}")))?;
         let client = runtime.block_on(async {
-            let (client, connection) = config.connect(NoTls).await.map_err(connect_failure)?;
+            let connected = async { config.connect(NoTls).await.map_err(connect_failure) };
+            let (client, connection) = within(limit.connect, connected).await?;
             // It ends with the client, or with the connection; the client then reports the error.
             tokio::spawn(async move {
                 let _ = connection.await;
             });
             Ok(client)
         })?;
-        Ok(Self { client, runtime, prepared: HashMap::new(), stamps: false, snapshot: None, xid: None })
+        Ok(Self {
+            client,
+            runtime,
+            prepared: HashMap::new(),
+            stamps: false,
+            snapshot: None,
+            xid: None,
+            limit,
+        })
+    }
+
+    fn wait<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
+        self.runtime.block_on(self.limit.wait(async { answer.await.map_err(failure) }))
     }
 
     /// Runs a statement that has neither parameters nor results.
     pub(crate) fn run(&mut self, sql: &str) -> Result<(), Failure> {
-        self.runtime.block_on(self.client.batch_execute(sql)).map_err(failure)
+        self.wait(self.client.batch_execute(sql))
     }
 
     /// The rows of a query without parameters.
     pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
-        let rows = self.runtime.block_on(self.client.query(sql, &[])).map_err(failure)?;
+        let rows = self.wait(self.client.query(sql, &[]))?;
         rows.iter().map(cells).collect()
     }
 
     /// Runs statements of which one answers with one text (or NULL), all in one round trip.
     fn text(&mut self, sql: &str) -> Result<Option<String>, Failure> {
-        let messages = self.runtime.block_on(self.client.simple_query(sql)).map_err(failure)?;
+        let messages = self.wait(self.client.simple_query(sql))?;
         Ok(messages.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
             _ => None,
@@ -344,7 +388,7 @@ impl PostgresConnection {
 
     /// The rows of a statement, in the server's own words.
     pub(crate) fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Failure> {
-        let messages = self.runtime.block_on(self.client.simple_query(sql)).map_err(failure)?;
+        let messages = self.wait(self.client.simple_query(sql))?;
         let cell = |text: Option<&str>| text.map_or(Value::Null, |text| Value::Text(text.to_owned()));
         let row = |message: &SimpleQueryMessage| match message {
             SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|index| cell(row.get(index))).collect()),
@@ -385,30 +429,28 @@ impl Connection for PostgresConnection {
     }
 
     fn send(&mut self, statement: &Statement) -> Result<Answer, Failure> {
-        let Self { client, runtime, prepared, .. } = self;
-        runtime
-            .block_on(async {
-                let handle = match prepared.get(&statement.sql) {
-                    Some(handle) => handle,
-                    None => {
-                        let handle = client.prepare(&statement.sql).await?;
-                        prepared.entry(statement.sql.clone()).or_insert(handle)
-                    }
-                };
-                let params: Vec<Param<'_>> = statement.params.iter().map(Param).collect();
-                let params: Vec<&(dyn ToSql + Sync)> =
-                    params.iter().map(|param| param as &(dyn ToSql + Sync)).collect();
-                if statement.rows {
-                    client.query(handle, &params).await.map(Ok)
-                } else {
-                    client.execute(handle, &params).await.map(Err)
+        let Self { client, runtime, prepared, limit, .. } = self;
+        let answer = async {
+            let handle = match prepared.get(&statement.sql) {
+                Some(handle) => handle,
+                None => {
+                    let handle = client.prepare(&statement.sql).await?;
+                    prepared.entry(statement.sql.clone()).or_insert(handle)
                 }
-            })
-            .map_err(failure)
-            .and_then(|answer| match answer {
-                Ok(rows) => rows.iter().map(cells).collect::<Result<_, _>>().map(Answer::Rows),
-                Err(count) => Ok(Answer::Count(count)),
-            })
+            };
+            let params: Vec<Param<'_>> = statement.params.iter().map(Param).collect();
+            let params: Vec<&(dyn ToSql + Sync)> =
+                params.iter().map(|param| param as &(dyn ToSql + Sync)).collect();
+            if statement.rows {
+                client.query(handle, &params).await.map(Ok)
+            } else {
+                client.execute(handle, &params).await.map(Err)
+            }
+        };
+        match runtime.block_on(limit.wait(async { answer.await.map_err(failure) }))? {
+            Ok(rows) => rows.iter().map(cells).collect::<Result<_, _>>().map(Answer::Rows),
+            Err(count) => Ok(Answer::Count(count)),
+        }
     }
 
     fn commit(&mut self) -> Result<(), Failure> {

@@ -3,29 +3,26 @@
 use crate::driver::{Access, Database, Failure, Session};
 use crate::isolation::{self, Isolation};
 use crate::request::{Schema, Value};
+use crate::scratch::Scratch;
 use crate::store::{Bounds, Found, Store, StoreSession, StoreTransaction, encode_key, encode_value};
 use history::Name;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
-use tempfile::TempDir;
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("taipan_kv");
 
 /// A redb file.
 pub struct Redb {
     database: Arc<redb::Database>,
-    _folder: Option<TempDir>,
+    _folder: Option<Scratch>,
 }
 
 impl Redb {
     /// A new database in a temporary folder, removed with the value.
     pub fn temporary() -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new()
-            .prefix("taipan-redb-")
-            .tempdir()
-            .map_err(|error| Failure::mistake(format!("no temporary folder: {error}")))?;
+        let folder = Scratch::new("taipan-redb-")?;
         let path = folder.path().join("taipan.redb");
         Self::open(&path, Some(folder))
     }
@@ -35,7 +32,7 @@ impl Redb {
         Self::open(path, None)
     }
 
-    fn open(path: &Path, folder: Option<TempDir>) -> Result<Self, Failure> {
+    fn open(path: &Path, folder: Option<Scratch>) -> Result<Self, Failure> {
         let database = redb::Database::create(path)
             .map_err(|error| Failure::mistake(format!("cannot open redb at {}: {error}", path.display())))?;
         Ok(Self { database: Arc::new(database), _folder: folder })

@@ -6,11 +6,13 @@
 //! ```text
 //!                     before commit was sent     in commit
 //!   Aborted           aborted                    aborted
-//!   Lost              aborted, reconnect         unknown, reconnect
+//!   Lost, Silent      aborted, reconnect         unknown, reconnect
 //!   Mistake           the run stops              the run stops
 //! ```
 //!
-//! A connection that is lost before COMMIT was sent leaves no effect: the server rolls back.
+//! A connection that is lost before COMMIT was sent leaves no effect: the server rolls back. A server that gave no answer
+//! and takes no connection either hangs: a throw-away server is replaced, with its data, and the run goes on; any other
+//! ends the run.
 
 use crate::driver::{Access, Database, Failure, Fault, Session};
 use crate::gate::Gate;
@@ -117,6 +119,7 @@ pub struct Progress {
     unknown: AtomicU64,
     operations: AtomicU64,
     stop: AtomicBool,
+    notes: Mutex<Vec<String>>,
 }
 
 impl Progress {
@@ -128,6 +131,15 @@ impl Progress {
     /// Whether somebody asked for the end.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What is to be told of the run since the last call.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, note: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
 
     /// The counters now.
@@ -216,6 +228,7 @@ pub fn run(
     options: &RunOptions,
 ) -> Result<Summary, RunError> {
     let clock = Clock { start: Instant::now(), down_ns: AtomicU64::new(0) };
+    let replaced: Mutex<Option<Instant>> = Mutex::new(None);
     let first_error: Mutex<Option<RunError>> = Mutex::new(None);
     let schema = plan.schema();
     let isolation = isolation(database, options)?;
@@ -237,6 +250,7 @@ pub fn run(
                     isolation,
                     options,
                     clock: &clock,
+                    replaced: &replaced,
                     place: pace.join(session),
                     left: options.transactions.map(|all| share(all, options.sessions, session)),
                     tracer: recorder.tracer(Name::Int(session as i64 + 1)),
@@ -380,6 +394,8 @@ struct Worker<'a> {
     isolation: Isolation,
     options: &'a RunOptions,
     clock: &'a Clock,
+    /// When the server was replaced last because it hung.
+    replaced: &'a Mutex<Option<Instant>>,
     place: Place<'a>,
     left: Option<u64>,
     tracer: Tracer,
@@ -493,29 +509,31 @@ impl Worker<'_> {
 
     fn failed(&mut self, session: &mut dyn Session, failure: Failure, in_commit: bool) -> Ending {
         self.tracer.failed(&failure);
+        let unanswered = if in_commit { Status::Unknown } else { Status::Aborted };
         match failure {
-            Failure::Lost { .. } => {
-                let status = if in_commit { Status::Unknown } else { Status::Aborted };
-                Ending { status, connected: false, mistake: None }
+            Failure::Lost { .. } | Failure::Silent { .. } => {
+                Ending { status: unanswered, connected: false, mistake: None }
             }
             Failure::Aborted { .. } => {
                 let connected = session.rollback().is_ok();
                 Ending { status: Status::Aborted, connected, mistake: None }
             }
-            mistake => {
-                let status = if in_commit { Status::Unknown } else { Status::Aborted };
-                Ending { status, connected: false, mistake: Some(mistake) }
-            }
+            mistake => Ending { status: unanswered, connected: false, mistake: Some(mistake) },
         }
     }
 
     /// Connects again; a server that is being restarted gets some time.
     fn reconnect(&self) -> Result<Box<dyn Session>, Failure> {
-        let give_up = Instant::now() + self.options.reconnect;
+        let mut give_up = Instant::now() + self.options.reconnect;
         let mut wait = Duration::from_millis(5);
         loop {
+            let asked = Instant::now();
             match self.database.connect(self.schema) {
                 Ok(session) => return Ok(session),
+                Err(failure @ Failure::Silent { .. }) => {
+                    self.replace(asked, failure)?;
+                    give_up = Instant::now() + self.options.reconnect;
+                }
                 Err(failure) if Instant::now() >= give_up || self.options.progress.stopped() => {
                     return Err(failure);
                 }
@@ -523,5 +541,21 @@ impl Worker<'_> {
             }
             wait = (wait * 2).min(Duration::from_millis(250));
         }
+    }
+
+    /// Replaces a server that hangs, if it is ours: one session does, the others wait for that.
+    fn replace(&self, asked: Instant, hangs: Failure) -> Result<(), Failure> {
+        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        if replaced.is_some_and(|when| when >= asked) {
+            return Ok(());
+        }
+        if self.options.progress.stopped()
+            || !self.clock.paused(|| self.database.inflict(Fault::KillServer))?
+        {
+            return Err(hangs);
+        }
+        *replaced = Some(Instant::now());
+        self.options.progress.note(format!("{hangs} to a new connection: it hung, and was replaced"));
+        Ok(())
     }
 }

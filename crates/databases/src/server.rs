@@ -1,10 +1,7 @@
 //! Throw-away servers: a private process on a unix socket in a temporary folder, and nothing left of it
 //! afterwards.
 //!
-//! Nothing is left even if this program is killed. A janitor, a small shell process of its own process
-//! group, holds the reading end of a pipe whose writing end only this program has. When the pipe closes,
-//! for whatever reason (drop, panic, Ctrl-C, SIGKILL), the janitor stops the server named in the pid file,
-//! if that process really is ours, and removes the folder.
+//! Nothing is left even if this program is killed: see [`scratch`](crate::scratch).
 //!
 //! Servers refuse to run as root. Started as root, everything here runs as the vendor's own user, or as
 //! `nobody`.
@@ -13,6 +10,7 @@ pub(crate) mod mariadb;
 pub(crate) mod postgres;
 
 use crate::driver::{Failure, Fault};
+use crate::scratch::{self, Janitor};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs;
@@ -20,7 +18,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -137,13 +135,15 @@ impl Server {
         }
     }
 
-    /// After a SIGKILL the server's other processes take a moment to go, and a new one refuses until then.
+    /// A new server refuses to start while processes of the old one are there: they may stand still, or take a moment to
+    /// go.
     fn start_again(&self, ready: &dyn Fn() -> bool) -> Result<(), Failure> {
         let give_up = Instant::now() + START_WAIT;
         loop {
             {
                 let mut child = self.child();
                 let _ = child.wait();
+                scratch::end_processes_in(self.folder());
                 *child = self.folder.spawn_server(&self.command)?;
             }
             match self.wait_until_ready(ready) {
@@ -190,8 +190,8 @@ impl Folder {
     pub(crate) fn new(prefix: &str, vendor_user: &str) -> Result<(Self, Janitor), Failure> {
         let failed =
             |error: io::Error| Failure::mistake(format!("no temporary folder for a server: {error}"));
-        let folder = tempfile::Builder::new().prefix(prefix).tempdir().map_err(failed)?;
-        let own_uid = fs::metadata(folder.path()).map_err(failed)?.uid();
+        let (path, janitor) = scratch::folder(prefix).map_err(failed)?;
+        let own_uid = fs::metadata(&path).map_err(failed)?.uid();
         let user = if own_uid == 0 {
             let passwd = fs::read_to_string("/etc/passwd").map_err(failed)?;
             let user = [vendor_user, "nobody"].iter().find_map(|name| find_user(&passwd, name));
@@ -204,11 +204,8 @@ impl Folder {
             None
         };
         if let Some(user) = &user {
-            std::os::unix::fs::chown(folder.path(), Some(user.uid), Some(user.gid)).map_err(failed)?;
+            std::os::unix::fs::chown(&path, Some(user.uid), Some(user.gid)).map_err(failed)?;
         }
-        // From here on the janitor removes it.
-        let path = folder.keep();
-        let janitor = Janitor::start(&path).map_err(failed)?;
         Ok((Self { path, user }, janitor))
     }
 
@@ -305,55 +302,6 @@ fn find_user(passwd: &str, name: &str) -> Option<User> {
     Some(User { name: name.to_owned(), uid, gid })
 }
 
-/// Removes a server and its folder when this program is done with them, however it ends.
-#[derive(Debug)]
-pub(crate) struct Janitor {
-    process: Child,
-    /// Closing it is the signal.
-    pipe: Option<ChildStdin>,
-}
-
-/// `$1` is the folder. The server's own data folder lies in it and is part of its command line.
-const JANITOR: &str = r#"
-cat >/dev/null
-try=0
-while [ $try -lt 100 ]; do
-    pid=$(head -n 1 "$1/pid" 2>/dev/null || head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
-    if [ -n "$pid" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF -- "$1"; then
-        kill -9 "$pid" 2>/dev/null
-    else
-        rm -rf -- "$1" 2>/dev/null && [ ! -e "$1" ] && exit 0
-    fi
-    try=$((try + 1))
-    sleep 0.05
-done
-"#;
-
-impl Janitor {
-    fn start(folder: &Path) -> io::Result<Self> {
-        let mut process = Command::new("sh")
-            .arg("-c")
-            .arg(JANITOR)
-            .arg("taipan-janitor")
-            .arg(folder)
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()?;
-        let pipe = process.stdin.take();
-        Ok(Self { process, pipe })
-    }
-}
-
-impl Drop for Janitor {
-    fn drop(&mut self) {
-        drop(self.pipe.take());
-        let _ = self.process.wait();
-    }
-}
-
 /// The folder of an installed server's programs: the one asked for, else the first that has `program`.
 pub(crate) fn find_programs(
     asked: Option<&Path>,
@@ -383,27 +331,6 @@ mod tests {
         let passwd = "root:x:0:0::/root:/bin/sh\nmysqld:x:7:8::/:/x\nmysql:x:102:105:My:/n:/bin/false\n";
         assert_eq!(find_user(passwd, "mysql"), Some(User { name: "mysql".into(), uid: 102, gid: 105 }));
         assert_eq!(find_user(passwd, "my"), None);
-    }
-
-    #[test]
-    fn the_janitor_removes_the_folder() {
-        let (folder, janitor) = Folder::new("taipan-janitor-test-", "nobody").expect("a temporary folder");
-        fs::create_dir_all(folder.data().join("base")).expect("it is ours");
-        fs::write(folder.data().join("base/1"), "x").expect("it is ours");
-        assert!(folder.path.exists());
-        drop(janitor);
-        assert!(!folder.path.exists());
-    }
-
-    #[test]
-    fn the_janitor_leaves_processes_of_others_alone() {
-        let (folder, janitor) = Folder::new("taipan-janitor-test-", "nobody").expect("a temporary folder");
-        let mut other = Command::new("sleep").arg("60").spawn().expect("sleep is there");
-        fs::write(folder.pid_file(), format!("{}\n", other.id())).expect("it is ours");
-        drop(janitor);
-        assert!(!folder.path.exists());
-        assert!(matches!(other.try_wait(), Ok(None)), "the process named in a stale pid file lives");
-        other.kill().and_then(|()| other.wait()).expect("it is our child");
     }
 
     #[test]

@@ -6,20 +6,20 @@ use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::request::{Schema, Value};
+use crate::scratch::Scratch;
 use crate::sql::{Connection, SqlSession, fill};
 use history::Name;
 use rusqlite::types::ValueRef;
 use rusqlite::{ErrorCode, ffi};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// A SQLite file, private and temporary or named.
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
     /// Removes the file with its folder when the database is dropped.
-    folder: Option<TempDir>,
+    folder: Option<Scratch>,
 }
 
 /// How long a writer waits for another one before it gives up.
@@ -28,10 +28,7 @@ const BUSY_WAIT: Duration = Duration::from_secs(10);
 impl Sqlite {
     /// A new database in a temporary folder, removed with the value.
     pub fn temporary() -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new()
-            .prefix("taipan-sqlite-")
-            .tempdir()
-            .map_err(|error| Failure::mistake(format!("no temporary folder: {error}")))?;
+        let folder = Scratch::new("taipan-sqlite-")?;
         Ok(Self { path: folder.path().join("taipan.db"), folder: Some(folder) })
     }
 

@@ -19,7 +19,7 @@ const fn form(form: &'static str, meaning: &'static str) -> TargetForm {
 
 /// Every way to write a target.
 pub const TARGETS: &[TargetForm] = &[
-    form("sqlite:", "SQLite in a temporary folder"),
+    form("sqlite:", "SQLite in a temporary folder, as sqlite:temp"),
     form("sqlite:PATH", "a SQLite file"),
     form("postgres:temp", "a throw-away PostgreSQL server; ?bin=DIR&SETTING=VALUE&…"),
     form("postgres://USER@HOST/DATABASE", "a running PostgreSQL server"),
@@ -53,17 +53,17 @@ pub fn open_with(address: &Address, passwords: &Passwords) -> Result<Box<dyn Dat
     let target = address.expose();
     let Some((scheme, rest)) = target.split_once(':') else { return Err(unknown(target)) };
     match scheme {
-        "sqlite" if rest.is_empty() => Ok(Box::new(Sqlite::temporary()?)),
+        "sqlite" if is_temporary(rest) => Ok(Box::new(Sqlite::temporary()?)),
         "sqlite" => Ok(Box::new(Sqlite::at(rest))),
         #[cfg(feature = "duckdb")]
-        "duckdb" if rest.is_empty() => Ok(Box::new(crate::DuckDb::temporary()?)),
+        "duckdb" if is_temporary(rest) => Ok(Box::new(crate::DuckDb::temporary()?)),
         #[cfg(feature = "duckdb")]
         "duckdb" => Ok(Box::new(crate::DuckDb::at(Path::new(rest))?)),
         #[cfg(not(feature = "duckdb"))]
         "duckdb" => Err(Failure::mistake(
             "this taipan was built without DuckDB: build it with --features duckdb (docs/book/src/databases/README.md)",
         )),
-        "redb" if rest.is_empty() => Ok(Box::new(Redb::temporary()?)),
+        "redb" if is_temporary(rest) => Ok(Box::new(Redb::temporary()?)),
         "redb" => Ok(Box::new(Redb::at(Path::new(rest))?)),
         "fjall" => open_fjall(target, rest),
         "postgres" | "postgresql" if rest.starts_with("//") => {
@@ -86,6 +86,17 @@ pub fn open_with(address: &Address, passwords: &Passwords) -> Result<Box<dyn Dat
     }
 }
 
+/// `sqlite:` and `sqlite:temp` are the same; a file of that name is `sqlite:./temp`.
+fn is_temporary(rest: &str) -> bool {
+    matches!(rest, "" | "temp")
+}
+
+/// Whether what a target names is still there when this program is not.
+pub fn is_lasting(target: &str) -> bool {
+    let rest = target.split_once(':').map_or("", |(_, rest)| rest);
+    !is_temporary(rest.split_once('?').map_or(rest, |(path, _)| path))
+}
+
 fn open_fjall(target: &str, rest: &str) -> Result<Box<dyn Database>, Failure> {
     let (path, probe) = match rest.split_once('?') {
         None => (rest, Probe::Value),
@@ -97,7 +108,7 @@ fn open_fjall(target: &str, rest: &str) -> Result<Box<dyn Database>, Failure> {
         }
     };
     let database =
-        if path.is_empty() { Fjall::temporary(probe)? } else { Fjall::at(Path::new(path), probe)? };
+        if is_temporary(path) { Fjall::temporary(probe)? } else { Fjall::at(Path::new(path), probe)? };
     Ok(Box::new(database))
 }
 
@@ -154,6 +165,19 @@ mod tests {
         let settings = [("innodb_snapshot_isolation", "ON"), ("a", "b=c")];
         assert_eq!(temp.settings, settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(Temp::parse("", "temp"), Ok(Temp::default()));
+    }
+
+    #[test]
+    fn what_is_temporary_does_not_last() {
+        for target in ["sqlite:", "sqlite:temp", "redb:temp", "fjall:?probe=size", "postgres:temp?fsync=off"]
+        {
+            assert!(!is_lasting(target), "{target}");
+        }
+        for target in
+            ["sqlite:h.db", "sqlite:./temp", "postgres://u@h/d", "mysql://u@h/d", "fjall:f?probe=size"]
+        {
+            assert!(is_lasting(target), "{target}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use databases::{Database, matrix};
 /// Runs the whole matrix `times` times; every run must be as expected.
 fn is_as_expected(database: &dyn Database, times: usize) {
     for run in 1..=times {
-        let matrix = matrix(database, |_, _| {}).unwrap();
+        let matrix = matrix(database, |_| {}).unwrap();
         assert_eq!(matrix.levels, database.isolations());
         if let Some((schedule, level, cell)) = matrix.surprises().next() {
             let trace: Vec<String> = cell.trace.iter().map(ToString::to_string).collect();
@@ -48,6 +48,6 @@ fn sqlite_shows_none() {
 
 #[test]
 fn a_store_without_a_language_says_so() {
-    let failure = matrix(&*databases::open("redb:").unwrap(), |_, _| {}).unwrap_err().to_string();
+    let failure = matrix(&*databases::open("redb:").unwrap(), |_| {}).unwrap_err().to_string();
     assert!(failure.contains("redb"), "{failure}");
 }

@@ -99,6 +99,15 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// What a failure at a statement comes to, where the statement itself is not to blame.
+    fn of(sql: impl Into<String>, failure: Failure) -> Self {
+        match failure {
+            Failure::Lost { message } => Self::Lost { sql: sql.into(), message },
+            Failure::Silent { .. } => Self::Hang { sql: sql.into() },
+            failure => Self::Setup(failure),
+        }
+    }
+
     /// Whether the server must be brought back.
     pub fn is_down(&self) -> bool {
         !matches!(self, Self::Complaint { .. })
@@ -218,11 +227,18 @@ impl<'d> Stage<'d> {
     /// Takes what cases made out of the database again.
     pub fn clear(&mut self) {
         let schema = std::mem::take(&mut self.schema);
-        for view in named(&schema, "CREATE VIEW ").iter().rev() {
-            let _ = self.observe(&format!("DROP VIEW IF EXISTS {view}"));
-        }
-        for table in named(&schema, "CREATE TABLE ") {
-            let _ = self.observe(&format!("DROP TABLE IF EXISTS {table}"));
+        let views =
+            named(&schema, "CREATE VIEW ").into_iter().rev().map(|view| format!("VIEW IF EXISTS {view}"));
+        let tables =
+            named(&schema, "CREATE TABLE ").into_iter().map(|table| format!("TABLE IF EXISTS {table}"));
+        for what in views.chain(tables) {
+            // A server that does not answer will not answer the next one either.
+            if matches!(
+                self.observe(&format!("DROP {what}")),
+                Err(Failure::Silent { .. } | Failure::Lost { .. })
+            ) {
+                return;
+            }
         }
     }
 
@@ -230,8 +246,10 @@ impl<'d> Stage<'d> {
     pub fn interleaved(&mut self, case: &Case) -> Result<Run, Trouble> {
         self.reset(case)?;
         while self.sessions.len() < case.transactions() {
-            let mut console = self.database.console().map_err(Trouble::Setup)?;
+            let console = self.database.console();
+            let mut console = console.map_err(|failure| Trouble::of("(opening a connection)", failure))?;
             self.database.hurry(&mut *console);
+            console.be_patient();
             self.sessions.push(Session::new(console, self.database.waits()));
         }
         let mut play = Play::new(self, case);
@@ -247,10 +265,12 @@ impl<'d> Stage<'d> {
         let mut answers = Vec::new();
         for statement in statements {
             let answer = self.alone(statement);
-            if let Err(Failure::Lost { message }) = answer {
-                return Err(Trouble::Lost { sql: statement.sql.clone(), message });
+            match answer {
+                Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. })) => {
+                    return Err(Trouble::of(&statement.sql, failure));
+                }
+                answer => answers.push(answer),
             }
-            answers.push(answer);
         }
         let finals = self.finals(case)?;
         Ok(Alone { answers, finals })
@@ -305,7 +325,7 @@ impl<'d> Stage<'d> {
     fn set_up(&mut self, sql: &str) -> Result<(), Trouble> {
         match self.observe(sql) {
             Ok(_) => Ok(()),
-            Err(Failure::Lost { message }) => Err(Trouble::Lost { sql: sql.to_owned(), message }),
+            Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. })) => Err(Trouble::of(sql, failure)),
             Err(failure) => {
                 self.schema.clear();
                 let _ = self.observe("ROLLBACK");
@@ -317,10 +337,7 @@ impl<'d> Stage<'d> {
     fn finals(&mut self, case: &Case) -> Result<Vec<Rows>, Trouble> {
         let read = |table: &String| {
             let sql = format!("SELECT * FROM {table}");
-            self.observe(&sql).map_err(|failure| match failure {
-                Failure::Lost { message } => Trouble::Lost { sql, message },
-                failure => Trouble::Setup(failure),
-            })
+            self.observe(&sql).map_err(|failure| Trouble::of(sql, failure))
         };
         case.tables.iter().map(read).collect()
     }
@@ -429,10 +446,8 @@ impl<'s, 'd, 'c> Play<'s, 'd, 'c> {
     fn is_waiting(&mut self, txn: usize) -> Result<bool, Trouble> {
         let id = self.stage.sessions[txn].id();
         let mut ask = || {
-            self.stage.database.is_waiting(&mut *self.stage.observer, id).map_err(|failure| match failure {
-                Failure::Lost { message } => Trouble::Lost { sql: "(asking who waits)".to_owned(), message },
-                failure => Trouble::Setup(failure),
-            })
+            let asked = self.stage.database.is_waiting(&mut *self.stage.observer, id);
+            asked.map_err(|failure| Trouble::of("(asking who waits)", failure))
         };
         Ok(ask()? && ask()?)
     }
@@ -470,8 +485,8 @@ impl<'s, 'd, 'c> Play<'s, 'd, 'c> {
     }
 
     fn refused(&mut self, step: &'c Step, failure: Failure) -> Result<(), Trouble> {
-        if let Failure::Lost { message } = failure {
-            return Err(Trouble::Lost { sql: text(step), message });
+        if matches!(failure, Failure::Lost { .. } | Failure::Silent { .. }) {
+            return Err(Trouble::of(text(step), failure));
         }
         let actor = &mut self.actors[step.txn.index()];
         actor.is_open = false;
@@ -481,8 +496,16 @@ impl<'s, 'd, 'c> Play<'s, 'd, 'c> {
         }
         actor.fate = Fate::Aborted(Some(failure));
         // Whatever is left of the transaction goes; a database that has rolled back already says so or nothing.
-        let _ = self.stage.sessions[step.txn.index()].ask(Order::Send(vec!["ROLLBACK".to_owned()]));
+        self.roll_back(step.txn.index());
         Ok(())
+    }
+
+    /// A session that does not answer is noticed by whatever is asked next.
+    fn roll_back(&mut self, txn: usize) {
+        let session = &mut self.stage.sessions[txn];
+        if session.tell(Order::Send(vec!["ROLLBACK".to_owned()])) {
+            let _ = session.hear(self.stage.patience);
+        }
     }
 
     /// Ends what is still open, lets sessions that wait for each other be told apart, reads the tables.
@@ -492,7 +515,7 @@ impl<'s, 'd, 'c> Play<'s, 'd, 'c> {
             self.settle()?;
             for actor in 0..self.actors.len() {
                 if self.actors[actor].is_open && self.actors[actor].waiting.is_none() {
-                    let _ = self.stage.sessions[actor].ask(Order::Send(vec!["ROLLBACK".to_owned()]));
+                    self.roll_back(actor);
                     self.actors[actor].is_open = false;
                     self.actors[actor].fate = Fate::Aborted(None);
                 }

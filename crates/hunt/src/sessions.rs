@@ -81,19 +81,6 @@ impl Session {
         self.owes = heard.is_err();
         heard
     }
-
-    /// Sends an order and waits for its answers, for good.
-    pub(crate) fn ask(&mut self, order: Order) -> Answers {
-        if !self.tell(order) {
-            return vec![Err(Failure::lost("the session is gone"))];
-        }
-        let answers = match &mut self.way {
-            Way::InPlace(_, answers) => answers.take(),
-            Way::Thread { answers, .. } => answers.recv().ok(),
-        };
-        self.owes = false;
-        answers.unwrap_or_else(|| vec![Err(Failure::lost("the session is gone"))])
-    }
 }
 
 impl Drop for Session {

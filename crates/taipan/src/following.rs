@@ -67,7 +67,7 @@ impl Changes {
             Err(failure) => failure,
         };
         let mut pause = Duration::from_millis(50);
-        while matches!(lost, Failure::Lost { .. }) && Instant::now() < until {
+        while matches!(lost, Failure::Lost { .. } | Failure::Silent { .. }) && Instant::now() < until {
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(2));
             lost = match self.0.reconnect().and_then(|()| act(&mut self.0)) {

@@ -26,6 +26,7 @@ mod output;
 mod own_levels;
 mod patient;
 mod recording;
+mod sweeper;
 
 use clap::Parser;
 use console::Console;
@@ -34,6 +35,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == sweeper::COMMAND) {
+        let _ = sweeper::sweep();
+        return ExitCode::SUCCESS;
+    }
     if let Err(message) = own_levels::load(&std::env::args_os().collect::<Vec<_>>()) {
         return Console::new(false).finish(Err(console::Stop::Error(message))).into();
     }

@@ -1,17 +1,21 @@
 //! From a target and a workload to a recorded history.
 
+use crate::checking::{Checking, Opened, Unopened};
 use crate::console::Progress;
-use crate::flags::{LoadFlags, WorkloadFlags};
+use crate::flags::{LoadFlags, ReadingFlags, WorkloadFlags};
+use crate::limits::{Guard, Limits};
 use crate::live::Live;
+use crate::sweeper::Sweeper;
 use checker::Level;
 use databases::{
-    Counts, Database, Detail, Fault, Header, Isolation, Naming, Plan, Recorder, RunOptions, Sinks,
+    Counts, Database, Detail, Fault, Header, Isolation, Naming, Plan, Recorder, RunOptions, Scratch, Sinks,
     WorkloadPlan,
 };
-use history::formats::ReadOptions;
+use history::formats::Format;
 use history::{Builder, History};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Display;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +24,7 @@ use workload::{Config, Fields, Planted, Settings, Simulation, Strength, Workload
 
 /// A history and where it came from.
 pub(crate) struct Recorded {
-    pub(crate) history: History,
+    pub(crate) kept: Kept,
     /// What the database promised.
     pub(crate) level: Level,
     /// The database's own name of the level that it ran at.
@@ -35,6 +39,37 @@ pub(crate) struct Recorded {
     pub(crate) trouble: Option<String>,
     /// What was seen while it ran.
     pub(crate) live: Option<Live>,
+}
+
+/// Where a recorded history is.
+pub(crate) enum Kept {
+    /// In memory.
+    Here(History),
+    /// In a file of the native format; the folder is its own where the file was not asked for.
+    File(PathBuf, Option<Scratch>),
+}
+
+impl Recorded {
+    /// Writes what is in memory into a file.
+    pub(crate) fn save(&self, file: &Path) -> Result<(), String> {
+        match &self.kept {
+            Kept::Here(history) => save(history, file),
+            Kept::File(..) => Ok(()),
+        }
+    }
+}
+
+impl Kept {
+    /// The history, within the limits of checking.
+    pub(crate) fn open(self, name: String, checking: &Checking<'_>) -> Result<Opened, Unopened> {
+        match self {
+            Self::Here(history) => Ok(Opened::recorded(name, history)),
+            Self::File(file, _folder) => {
+                let reading = ReadingFlags { format: Some(Format::Jsonl), lenient: false, allow_empty: true };
+                Ok(Opened { name, ..checking.open(&file, &reading)? })
+            }
+        }
+    }
 }
 
 /// How to record from a live database.
@@ -52,6 +87,10 @@ pub(crate) struct Session<'a> {
     pub(crate) duration: Option<Duration>,
     /// A file in the native format, written as it happens. The history is then read from it afterwards.
     pub(crate) file: Option<PathBuf>,
+    /// The database, as it was typed.
+    pub(crate) target: &'a str,
+    /// What recording may use.
+    pub(crate) limits: Limits,
     /// Everything else.
     pub(crate) load: &'a LoadFlags,
 }
@@ -105,7 +144,7 @@ pub(crate) fn simulated(config: Config) -> Result<Recorded, String> {
     let summary = simulation.run(Fields::default(), &mut builder).map_err(said)?;
     let history = builder.finish().map_err(said)?;
     Ok(Recorded {
-        history,
+        kept: Kept::Here(history),
         level,
         isolation: None,
         database,
@@ -140,12 +179,15 @@ pub(crate) fn live(
     if timestamps {
         database.enable_timestamps(&isolation).map_err(said)?;
     }
+    let sweeper = Sweeper::start(session.target, &database.leftovers())?;
     let repeats = plan.settings().duplicate_keys > 0.0;
     let live = || live_level(level, session.levels).and_then(|level| Live::new(level, repeats));
     let mut live = session.live.then(live).transpose()?;
     // What the online checker takes from memory is read from a file afterwards.
-    let folder = tempfile::tempdir().map_err(said)?;
-    let file = session.file.or_else(|| session.live.then(|| folder.path().join("history.jsonl")));
+    let scratch = (session.live && session.file.is_none()).then(|| Scratch::new("taipan-run-"));
+    let scratch = scratch.transpose().map_err(said)?;
+    let in_scratch = || scratch.as_ref().map(|folder| folder.path().join("history.jsonl"));
+    let file = session.file.or_else(in_scratch);
     let sinks = Sinks {
         memory: file.is_none() || session.live,
         file: file.clone(),
@@ -166,6 +208,8 @@ pub(crate) fn live(
         ..RunOptions::default()
     };
     let started = Instant::now();
+    // Time is for the check; memory for what is recorded, too.
+    let guard = Limits { time: None, ..session.limits }.guard(started);
     let database: &dyn Database = database;
     let run = || databases::run(database, &plan, &recorder, &options);
     let tick = || {
@@ -173,7 +217,7 @@ pub(crate) fn live(
         live.tick(&options.gate, &recorder, database);
         Some(live.standing())
     };
-    let result = watched(&options, progress, &interrupt, tick, run);
+    let result = watched(&options, progress, &interrupt, &guard, tick, run);
     let time = started.elapsed();
     // A run that stopped early, by a full disk or a server that went away, left a history that is whole.
     let trouble = match result {
@@ -194,12 +238,13 @@ pub(crate) fn live(
         false => recorder.finish().map_err(said)?,
     };
     interrupt.is_over();
-    let history = match &file {
-        None => history,
-        Some(file) => history::formats::read_path(file, &ReadOptions::default()).map_err(said)?.history,
+    drop(sweeper);
+    let kept = match file {
+        None => Kept::Here(history),
+        Some(file) => Kept::File(file, scratch),
     };
     let isolation = Some(isolation.name);
-    Ok(Recorded { history, level, isolation, database: name, planted: Vec::new(), time, trouble, live })
+    Ok(Recorded { kept, level, isolation, database: name, planted: Vec::new(), time, trouble, live })
 }
 
 /// Why a fault is refused.
@@ -325,6 +370,7 @@ fn watched<T: Send>(
     options: &RunOptions,
     progress: &Progress,
     interrupt: &Interrupt,
+    guard: &Guard,
     mut tick: impl FnMut() -> Option<String> + Send,
     run: impl FnOnce() -> Result<T, databases::RunError>,
 ) -> Result<T, databases::RunError> {
@@ -332,13 +378,23 @@ fn watched<T: Send>(
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut rate = Rate::new();
+            let tell = |what: &str| {
+                progress.pause(|| drop(writeln!(anstream::stderr(), "taipan: {what}")));
+            };
             while !done.load(Ordering::Relaxed) {
                 rate.show(options.progress.counts(), tick().as_deref(), progress);
-                if interrupt.is_asked() {
+                options.progress.take_notes().iter().for_each(|note| tell(note));
+                if interrupt.is_asked() && !options.progress.stopped() {
                     options.progress.stop();
+                    tell("ends after the transactions that are open; Ctrl-C again ends at once");
+                }
+                if guard.budget().exhausted().is_some() && !options.progress.stopped() {
+                    options.progress.stop();
+                    tell("the memory is used up: the run ends here; --record keeps the history in a file");
                 }
                 std::thread::sleep(Duration::from_millis(20));
             }
+            options.progress.take_notes().iter().for_each(|note| tell(note));
         });
         let result = run();
         done.store(true, Ordering::Relaxed);
@@ -376,7 +432,7 @@ impl Rate {
 }
 
 /// Writes a history in the native format, or the one that the file's name tells.
-pub(crate) fn save(history: &History, file: &Path) -> Result<(), String> {
+fn save(history: &History, file: &Path) -> Result<(), String> {
     let format = crate::input::target_format(file, None)?;
     history::formats::write_path(history, format, file).map_err(said)
 }

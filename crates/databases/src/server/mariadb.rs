@@ -1,7 +1,8 @@
 //! Throw-away servers of MariaDB and MySQL.
 
-use super::{Folder, Janitor, ServerCommand, find_programs};
+use super::{Folder, ServerCommand, find_programs};
 use crate::driver::Failure;
+use crate::scratch::Janitor;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;

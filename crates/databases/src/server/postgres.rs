@@ -1,7 +1,8 @@
 //! A throw-away PostgreSQL server.
 
-use super::{Folder, Janitor, ServerCommand, find_programs};
+use super::{Folder, ServerCommand, find_programs};
 use crate::driver::Failure;
+use crate::scratch::Janitor;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,11 +14,13 @@ pub(crate) struct Cluster {
 }
 
 /// What all throw-away servers are started with; settings of the user come after and win.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("listen_addresses", ""),
     ("max_connections", "300"),
     ("wal_level", "logical"),
     ("jit", "off"),
+    // In its own folder, which goes whatever happens.
+    ("dynamic_shared_memory_type", "mmap"),
     // A workload made of conflicts would spend its time waiting for deadlocks to be noticed: 1 s by default.
     ("deadlock_timeout", "10ms"),
 ];

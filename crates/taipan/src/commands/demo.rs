@@ -1,9 +1,10 @@
 //! `taipan demo`: the main job with no set-up.
 
-use crate::checking::{Checked, Checking, Opened};
+use crate::checking::{Checked, Checking};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{LimitFlags, LoadFlags, PolicyFlags};
+use crate::limits::Limits;
 use crate::recording::{self, Recorded, Session};
 use checker::Verdict;
 use report::Told;
@@ -63,6 +64,8 @@ fn real_database(file: &Path, console: &mut Console) -> Result<Recorded, Stop> {
         live: false,
         duration: None,
         file: Some(file.to_owned()),
+        target: "sqlite:",
+        limits: Limits::default(),
         load: &LoadFlags::default(),
     };
     recording::live(&mut *database, settings(), TRANSACTIONS, session, &progress).map_err(Stop::Error)
@@ -82,7 +85,7 @@ fn simulated_database(file: &Path, console: &mut Console) -> Result<Recorded, St
     let mut config = Config::new(settings(), Strength::Serializable, TRANSACTIONS);
     config.bugs.push((bug, Plant::Exactly(1)));
     let recorded = recording::simulated(config).map_err(Stop::Error)?;
-    recording::save(&recorded.history, file).map_err(Stop::Error)?;
+    recorded.save(file).map_err(Stop::Error)?;
     Ok(recorded)
 }
 
@@ -104,8 +107,8 @@ fn present(
     folder: &Path,
     console: &mut Console,
 ) -> Result<Checked, Stop> {
-    let Recorded { history, level, time, planted, .. } = recorded;
-    let opened = Opened::recorded(name.to_owned(), history);
+    let Recorded { kept, level, time, planted, .. } = recorded;
+    let opened = kept.open(name.to_owned(), checking)?;
     writeln!(
         console.out(),
         "   Recorded {} in {:.1} s: {}",

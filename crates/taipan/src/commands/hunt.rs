@@ -6,7 +6,7 @@ use crate::flags::{HuntFlags, HuntOutput, WritesSee};
 use crate::input::passwords;
 use crate::recording::Interrupt;
 use ::hunt::{CampaignOptions, Examination, Finding, Group, Settings, Stage, Summary, Weights};
-use databases::{Database, Failure, Fault, Isolation, Scripted};
+use databases::{Database, Failure, Fault, Isolation, Limit, Scripted};
 use serde_json::json;
 use std::fmt::Display;
 use std::io::Write;
@@ -35,7 +35,8 @@ fn scripted(database: &dyn Database) -> Result<&dyn Scripted, Stop> {
 fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
     let progress = console.progress(0);
     progress.say(format_args!("opening {}", flags.target));
-    let database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
+    let mut database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
+    database.set_limit(Limit::within(flags.patience));
     let scripted = scripted(&*database)?;
     let options = options(flags, &*database, scripted)?;
     let interrupt = Interrupt::watch().map_err(said)?;
@@ -50,7 +51,11 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
         }
         !interrupt.is_asked() && saver.trouble.is_none()
     };
-    let result = ::hunt::campaign(scripted, &options, &mut || revive(&*database), &mut watch);
+    let mut bring_back = || {
+        progress.pause(|| drop(writeln!(anstream::stderr(), "taipan: the server is gone or hangs")));
+        revive(&*database)
+    };
+    let result = ::hunt::campaign(scripted, &options, &mut bring_back, &mut watch);
     interrupt.is_over();
     drop(progress);
     let summary = result.map_err(said)?;
@@ -313,7 +318,8 @@ const REPLAY_ORDERS: u32 = 20;
 /// Executes a saved case and tells what it shows.
 fn replay(flags: &HuntFlags, file: &str, console: &mut Console) -> Outcome {
     let script = ::hunt::script::parse(file).map_err(said)?;
-    let database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
+    let mut database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
+    database.set_limit(Limit::within(flags.patience));
     let scripted = scripted(&*database)?;
     let supported = ::hunt::levels(scripted, database.isolations());
     let name = flags.isolation.first().unwrap_or(&script.isolation);

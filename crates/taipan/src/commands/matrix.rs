@@ -4,7 +4,8 @@ use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{MatrixFlags, MatrixOutput};
 use crate::input::passwords;
-use databases::{Cell, Matrix, SCHEDULES};
+use crate::sweeper::Sweeper;
+use databases::{Cell, Limit, MATRIX_LEFTOVER, Matrix, MatrixNews, SCHEDULES};
 use serde_json::json;
 use std::fmt::{Display, Write as _};
 use std::io::Write;
@@ -35,16 +36,23 @@ fn said(error: impl Display) -> Stop {
     Stop::Error(error.to_string())
 }
 
-fn play(flags: &MatrixFlags, console: &Console) -> Result<Vec<Matrix>, Stop> {
+fn play(flags: &MatrixFlags, console: &mut Console) -> Result<Vec<Matrix>, Stop> {
     let progress = console.progress(0);
     progress.say(format_args!("opening {}", flags.target));
-    let database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
+    let mut database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
+    database.set_limit(Limit::within(flags.patience));
+    let _sweeper = Sweeper::start(flags.target.expose(), &[MATRIX_LEFTOVER.to_owned()]).map_err(Stop::Error)?;
     (1..=flags.runs)
         .map(|run| {
-            let say = |done: usize, all: usize| {
-                progress.say(format_args!("run {run} of {}: {done} of {all} schedules", flags.runs));
+            let tell = |news| match news {
+                MatrixNews::Done(done, all) => {
+                    progress.say(format_args!("run {run} of {}: {done} of {all} schedules", flags.runs));
+                }
+                MatrixNews::Replaced(why) => {
+                    progress.pause(|| console.note(format_args!("{why}: the server was replaced")));
+                }
             };
-            databases::matrix(&*database, say).map_err(said)
+            databases::matrix(&*database, tell).map_err(said)
         })
         .collect()
 }

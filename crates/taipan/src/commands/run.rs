@@ -1,13 +1,15 @@
 //! `taipan run`: a workload on a database, recorded and checked.
 
-use crate::checking::{Checking, Opened};
+use crate::checking::{Checking, Unopened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::RunFlags;
 use crate::input::passwords;
+use crate::limits::Limits;
 use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
 use checker::Level;
+use databases::Limit;
 
 pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
@@ -17,7 +19,25 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
         console.error(trouble);
     }
     let name = flags.record.as_ref().map_or(flags.target.to_string(), |file| file.display().to_string());
-    let opened = Opened::recorded(name, recorded.history);
+    let asked = match (flags.levels.level.as_slice(), flags.policy.profile) {
+        ([], None) => vec![recorded.level],
+        // The database's own name of the level that it ran at.
+        ([], Some(_)) => recorded.isolation.iter().flat_map(|name| Level::parse(name)).collect(),
+        (levels, _) => levels.to_vec(),
+    };
+    let opened = match recorded.kept.open(name, &checking) {
+        Ok(opened) => opened,
+        Err(Unopened::Trouble(message)) => return Err(Stop::Error(message)),
+        Err(Unopened::Ended(ended)) => {
+            let mut sink = Sink::new(flags.output, flags.report.clone());
+            let progress = console.progress(0);
+            for finding in checking.undecided(&asked, &ended).map_err(Stop::Error)? {
+                sink.finding(finding, console, &progress)?;
+            }
+            sink.finish(console)?;
+            return Ok(if recorded.trouble.is_some() { Exit::Error } else { Exit::Undecided });
+        }
+    };
     let a_second = opened.history.len() as f64 / recorded.time.as_secs_f64().max(1e-9);
     console.note(format_args!("{}: {} ({a_second:.0} a second)", recorded.database, opened.counts()));
     for planted in &recorded.planted {
@@ -39,12 +59,6 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     if flags.no_check {
         return Ok(exit);
     }
-    let asked = match (flags.levels.level.as_slice(), flags.policy.profile) {
-        ([], None) => vec![recorded.level],
-        // The database's own name of the level that it ran at.
-        ([], Some(_)) => recorded.isolation.iter().flat_map(|name| Level::parse(name)).collect(),
-        (levels, _) => levels.to_vec(),
-    };
     let claims = checking.claims(&asked, &opened).map_err(Stop::Error)?;
     checking.say_profile(&asked, console)?;
     let mut sink = Sink::new(flags.output, flags.report.clone());
@@ -74,7 +88,7 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
         let target: workload::Target = target.parse().map_err(|error| format!("{error}"))?;
         let recorded = recording::simulated(flags.plan.config(&target)?)?;
         if let Some(file) = &flags.record {
-            recording::save(&recorded.history, file)?;
+            recorded.save(file)?;
         }
         return Ok(recorded);
     }
@@ -85,6 +99,7 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
     }
     let mut database =
         databases::open_with(&flags.target, &passwords()).map_err(|failure| failure.to_string())?;
+    database.set_limit(Limit::within(flags.load.patience));
     let session = Session {
         isolation: flags.isolation.as_deref(),
         levels: &flags.levels.level,
@@ -92,6 +107,8 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
         live: flags.live,
         duration: flags.duration,
         file: flags.record.clone(),
+        target: &flags.target,
+        limits: Limits::new(flags.limits.bounds)?,
         load: &flags.load,
     };
     recording::live(&mut *database, settings, flags.plan.transactions, session, &progress)

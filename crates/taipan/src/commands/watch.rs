@@ -8,7 +8,7 @@ use crate::following;
 use crate::limits;
 use checker::Rule;
 use checker::timestamped::online::Settings;
-use databases::Address;
+use databases::{Address, Scratch};
 use service::{
     Ended, EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source, Status, Trouble, Webhook,
 };
@@ -29,7 +29,7 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
     if let Some(served) = crew::serve(&flags.crew, console) {
         return served;
     }
-    let spill = tempfile::tempdir().map_err(|error| Stop::Error(error.to_string()))?;
+    let spill = Scratch::new("taipan-watch-").map_err(|failure| Stop::Error(failure.to_string()))?;
     let said = |error: String| Stop::Error(error);
     if flags.max_memory.is_some_and(|bytes| bytes < MEMORY_MIN_BYTES) {
         return Err(said("--max-memory must be 32M or more".to_owned()));

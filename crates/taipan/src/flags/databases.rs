@@ -34,6 +34,11 @@ pub(crate) struct LoadFlags {
     #[arg(long, value_name = "FAULT", value_parser = fault)]
     pub(crate) fault: Vec<(Duration, Fault)>,
 
+    /// A server that does not answer for so many seconds hangs: a throw-away server is replaced, with another one the
+    /// run ends. A statement that waits for a lock as long is given up, too
+    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "100")]
+    pub(crate) patience: Duration,
+
     /// Leave out the statements' texts
     #[arg(long)]
     pub(crate) no_statements: bool,
@@ -85,6 +90,11 @@ pub(crate) struct MatrixFlags {
     /// Play everything so many times; every run must agree
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u32>(1.., "1"))]
     pub(crate) runs: u32,
+
+    /// A server that does not answer for so many seconds hangs: a throw-away server is replaced, with another one the
+    /// matrix ends
+    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
+    pub(crate) patience: Duration,
 }
 
 /// How the matrix is printed.

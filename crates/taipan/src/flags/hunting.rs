@@ -79,7 +79,8 @@ pub(crate) struct HuntFlags {
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
     pub(crate) reduce: Duration,
 
-    /// A statement that takes so many seconds without waiting for a lock hangs, which is a finding
+    /// A statement that takes so many seconds without waiting for a lock hangs, which is a finding; so does a server
+    /// that does not answer. A throw-away server is replaced
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
     pub(crate) patience: Duration,
 
