@@ -8,7 +8,7 @@
 //!
 //! **Steps, by results.** Where the database recorded timestamps, their order is tried first, because it nearly always
 //! explains the results: a replay in that order costs one pass. If it does not explain them, the search decides, and the
-//! [`Answer`] says that the timestamps disagree. A level that timestamps do not decide is tried at the weakest level
+//! [`Answer`] says what the timestamps refuse. A level that timestamps do not decide is tried at the weakest level
 //! that implies it and that they do decide. What is accepted though the history has none of the order that the level asks
 //! for was not tested: it is undecided.
 //!
@@ -89,8 +89,8 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Every violation, where the claim is judged by timestamps.
     pub findings: Option<Vec<Finding>>,
-    /// Whether results accept what the database's timestamps refuse.
-    pub timestamps_disagree: bool,
+    /// What the database's timestamps refuse first, where results accept the history.
+    pub timestamps_refuse: Option<Finding>,
 }
 
 impl Claim {
@@ -165,25 +165,25 @@ impl Claim {
 
     fn by_timestamps(&self, subject: &History, options: &Options) -> Answer {
         let (outcome, findings) = timestamped::judge(subject, self.level, options);
-        Answer { outcome, findings: Some(findings), timestamps_disagree: false }
+        Answer { outcome, findings: Some(findings), timestamps_refuse: None }
     }
 
     fn by_results(&self, subject: &History, options: &Options, shared: Option<&LookedAt>) -> Answer {
         let hint = self.hint(options).filter(|&level| timestamped::applies(subject, level));
-        let hinted = hint.map(|level| (level, timestamped::outcome(subject, level, options)));
-        let is_refused = match hinted {
-            Some((_, outcome)) if matches!(outcome.verdict, Verdict::Accepted(_)) => {
-                return Answer { outcome, findings: None, timestamps_disagree: false };
+        let hinted = hint.map(|level| (level, timestamped::judge(subject, level, options)));
+        let refused = match hinted {
+            Some((_, (outcome, _))) if matches!(outcome.verdict, Verdict::Accepted(_)) => {
+                return Answer { outcome, findings: None, timestamps_refuse: None };
             }
-            Some((level, outcome)) => level == self.level && matches!(outcome.verdict, Verdict::Violated(_)),
-            None => false,
+            Some((level, (_, findings))) => findings.into_iter().next().filter(|_| level == self.level),
+            None => None,
         };
         let outcome = match shared {
             Some(shared) => pipeline::check_sharing(subject, self.level, options, shared),
             None => pipeline::check(subject, self.level, options),
         };
         let is_accepted = matches!(outcome.verdict, Verdict::Accepted(_));
-        Answer { outcome, findings: None, timestamps_disagree: is_refused && is_accepted }
+        Answer { outcome, findings: None, timestamps_refuse: refused.filter(|_| is_accepted) }
     }
 }
 

@@ -51,6 +51,14 @@ impl Finding {
         Self { by_timestamps: Some(violations), ..self }
     }
 
+    /// With what timestamps refuse where another order explains the results.
+    pub fn refused_by_timestamps(self, history: &History, broken: &Broken) -> Self {
+        let (axiom, sentence) = (broken.axiom.name(), sentence(history, broken));
+        self.noted(format!(
+            "{axiom}: transaction {sentence}; another order explains the results; --by timestamps judges it"
+        ))
+    }
+
     /// With what the results alone come to.
     pub fn compared(self, history: &History, broken: &[Broken], other: &Verdict) -> Self {
         let named = |anomaly: &checker::Anomaly| anomaly.name.clone();

@@ -387,10 +387,10 @@ impl<'f> Checking<'f> {
         self.begin(opened);
         unmixed(&opened.history, &claim).map_err(|why| format!("{}: {why}", opened.name))?;
         let (answer, checked) = self.answer(opened, claim, self.passes)?;
-        let Answer { findings, timestamps_disagree, .. } = answer;
+        let Answer { findings, timestamps_refuse, .. } = answer;
         let mut checked = checked;
-        if timestamps_disagree {
-            checked.finding = checked.finding.noted(TIMESTAMPS_DISAGREE);
+        if let Some(refused) = timestamps_refuse {
+            checked.finding = checked.finding.refused_by_timestamps(opened.subject(&claim), &refused);
         }
         if !self.compares {
             return Ok(checked);
@@ -651,9 +651,6 @@ impl Checked {
 
 /// Files from this size on are first tried part by part.
 const LARGE_BYTES: u64 = 16 << 20;
-
-/// What is said where results accept what timestamps refuse.
-const TIMESTAMPS_DISAGREE: &str = "the database's timestamps do not explain these results, another order does; --by timestamps holds it to them";
 
 /// Refuses a history of another model, whose operations say nothing of isolation: nothing of it would be checked.
 pub(crate) fn is_checkable(history: &History) -> Result<(), String> {
