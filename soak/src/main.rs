@@ -15,6 +15,7 @@ mod online;
 mod scripts;
 mod simulated;
 mod strategies;
+mod unknown;
 
 use campaign::{Campaign, Failure, Tally, attempt};
 use clap::Parser;
@@ -25,7 +26,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Everything that is compared.
-const CAMPAIGNS: [Campaign; 8] = [
+const CAMPAIGNS: [Campaign; 9] = [
     Campaign {
         name: "levels",
         about: "tiny histories: every level against the exhaustive oracle",
@@ -50,6 +51,11 @@ const CAMPAIGNS: [Campaign; 8] = [
         name: "online",
         about: "arrivals in any order with restarts in between: the online checker against the offline one",
         case: online::case,
+    },
+    Campaign {
+        name: "unknown",
+        about: "unknown outcomes: correct stores are accepted by results, by timestamps and online; bugs are found",
+        case: unknown::case,
     },
     Campaign {
         name: "flags",
@@ -77,7 +83,7 @@ const CAMPAIGNS: [Campaign; 8] = [
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment)]
 struct Flags {
-    /// Campaigns to run: levels, strategies, certificates, formats, online, flags, budgets, scripts. All if none is named.
+    /// Campaigns to run: levels, strategies, certificates, formats, online, unknown, flags, budgets, scripts. All if none is named.
     names: Vec<String>,
     /// How long: 90s, 10m, 2h.
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = time)]

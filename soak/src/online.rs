@@ -6,7 +6,7 @@ use checker::oracle::tiny::Random;
 use checker::timestamped::online::{Online, Settings};
 use checker::{Level, Options, timestamped};
 use history::formats::{Format, ReadOptions, read_bytes, write_string};
-use history::{History, Id};
+use history::{History, Id, Status};
 
 /// A finding: its kind, the transaction, the operation's place in it, the key.
 type Words = (String, String, Option<usize>, Option<String>);
@@ -15,7 +15,9 @@ pub(crate) fn case(seed: u64) -> Result<u64, Wrong> {
     let mut random = Random::new(seed ^ 0x0911e);
     let (history, made) = simulated::history(&mut random, (10, 200));
     let level = *random.pick(&[Level::SNAPSHOT_ISOLATION, Level::SERIALIZABLE]);
-    if history.is_empty() || !timestamped::applies(&history, level) {
+    // Those are compared by verdict, in a campaign of their own.
+    let has_unknown = history.transactions().any(|txn| txn.status() == Status::Unknown);
+    if history.is_empty() || has_unknown || !timestamped::applies(&history, level) {
         return Ok(0);
     }
     let report = match timestamped::check(&history, level, &Options::default()) {

@@ -111,6 +111,15 @@ fn sentence(found: &Found) -> String {
         ),
         Kind::Duplicate => format!("{own} arrived twice; the second is left out"),
         Kind::Timeless => format!("{own} has no timestamps; it is left out"),
+        Kind::ClockJump => format!(
+            "{own} committed at {}, far ahead of everything that arrived with it and after it; the watermark does not follow it",
+            show(found.txn.commit)
+        ),
+        Kind::Undecided => format!(
+            "{own} saw {key} = {}, and its snapshot holds {}; whether transactions of unknown outcome explain it cannot be decided",
+            datum(&found.seen),
+            datum(&found.expected)
+        ),
         Kind::Unjudged => {
             format!("{own} looked at {key} before the horizon; what it had to see is not known any more")
         }

@@ -3,7 +3,8 @@
 //! Databases do not say when all is there. What is known is how late things can be: a transaction arrives at
 //! most `grace` after others that committed with it, and takes at most `longest`. So what was the newest commit
 //! `grace` ago is the watermark, and what it was `grace + longest` ago is the horizon. The same with numbers of
-//! transactions instead of times, for streams that are played back.
+//! transactions instead of times, for streams that are played back. The newest commit is the newest that others bear out,
+//! as [`checker::timestamped::online`] sees it; when it turns out that one was ahead of all others, it was not the newest.
 //!
 //! Memory: at most about [`ENTRIES_MAX`] entries, however much is looked back on.
 
@@ -59,10 +60,13 @@ impl Pacer {
         Self { pace, past: VecDeque::new(), watermark: None, horizon: None, received: 0 }
     }
 
-    /// Transactions arrived, and this is the newest commit of all.
+    /// Transactions arrived, and this is the newest commit that is believed.
     pub(crate) fn arrived(&mut self, count: u64, newest: Option<Timestamp>, now: Instant) {
         self.received += count;
         let Some(newest) = newest else { return };
+        for (_, before) in self.past.iter_mut().rev().take_while(|(_, before)| *before > newest) {
+            *before = newest;
+        }
         let (moment, is_close) = match self.pace {
             Pace::Grace { grace, longest } => {
                 let step = (grace + longest) / ENTRIES_MAX;
@@ -178,6 +182,20 @@ mod tests {
             .collect();
         let told = |watermark: i64, horizon: Option<Timestamp>| Some((watermark.into(), horizon));
         assert_eq!(reached, [None, None, told(10, None), told(20, at(10)), told(30, at(20))]);
+    }
+
+    #[test]
+    fn what_is_not_believed_any_more_moves_no_watermark() {
+        let start = Instant::now() + Duration::from_secs(1000);
+        let second = Duration::from_secs(1);
+        let mut pacer = Pacer::new(Pace::Grace { grace: 2 * second, longest: 3 * second });
+        pacer.arrived(1, at(i64::MAX), start);
+        pacer.arrived(1, at(20), start + second);
+        assert_eq!(pacer.reached(start + 2 * second), Some((20.into(), None)));
+        pacer.arrived(1, at(10), start + 3 * second);
+        assert_eq!(pacer.reached(start + 4 * second), None, "a watermark does not go back");
+        pacer.arrived(1, at(30), start + 5 * second);
+        assert_eq!(pacer.reached(start + 7 * second), Some((30.into(), at(10))));
     }
 
     #[test]

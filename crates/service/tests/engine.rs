@@ -300,3 +300,94 @@ fn two_processes_do_not_share_a_state() {
     let second = Engine::open(options(Some(folder.path()), 2, None)).map(|_| ());
     assert!(second.expect_err("the first holds it").to_string().contains("another process"));
 }
+
+/// Transactions of five sessions, as [`wrong_clocks`] wants them: each reads what the last one left in its key.
+fn clocked(number: u64, base: u64, commit: Option<u64>) -> String {
+    let (session, seq, start) = (number % 5, number / 5, base + 10 * number);
+    let commit = commit.unwrap_or(start + 5);
+    let key = number % 7;
+    // Whose clock is wrong writes elsewhere, so that nobody misses it.
+    let ops = match (number, commit == start + 5) {
+        (_, false) => r#"{"op":"write","key":"z","value":1}"#.to_owned(),
+        (150, _) => r#"{"op":"read","key":"never","value":77777}"#.to_owned(),
+        _ => format!(r#"{{"op":"append","key":{key},"value":{number}}}"#),
+    };
+    format!(
+        r#"{{"session":{session},"seq":{seq},"id":"t{number}","db":{{"start":{start},"commit":{commit}}},"ops":[{ops}]}}"#
+    )
+}
+
+/// What is told of a stream, restarted now and then: kinds and transactions, in order.
+fn live(lines: &[String], workers: usize, restarts: usize) -> Vec<(String, String)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || {
+        let settings = Settings::new(Level::SNAPSHOT_ISOLATION);
+        let options =
+            EngineOptions { settings, workers: crew(workers), ..options(Some(folder.path()), 20, None) };
+        Engine::open(options).expect("the state can be read").0
+    };
+    let mut engine = open();
+    let mut all = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        all.extend(told(&mut engine, std::slice::from_ref(line)));
+        if restarts > 0 && number % restarts == restarts - 1 {
+            let checkpoint = engine.checkpoint().expect("there is room");
+            all.extend(checkpoint.lines);
+            drop(engine);
+            engine = open();
+        }
+    }
+    all.extend(engine.checkpoint().expect("there is room").lines);
+    let words = |line: &String| {
+        let value: serde_json::Value = serde_json::from_str(line).expect("findings are JSON");
+        let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        (word(&value["kind"]), word(&value["transaction"]["name"]))
+    };
+    all.iter().map(words).collect()
+}
+
+/// Clocks that are wrong are told, and blind nobody: whatever is wrong after them is found, also after a restart.
+#[test]
+fn wrong_clocks() {
+    let far = 1_000_000_000_000_000;
+    let none: &[(u64, u64)] = &[];
+    let cases = [
+        none,
+        &[(50, far)][..],
+        &[(0, far)],
+        &[(3, far), (5, far + 7)],
+        &[(50, far), (51, far), (53, far + 1), (60, u64::MAX / 4)],
+        &[(50, 1)],
+    ];
+    for (workers, restarts) in [(0, 0), (0, 37), (2, 0), (2, 37)] {
+        for skewed in cases {
+            let commit = |number| skewed.iter().find(|(at, _)| *at == number).map(|(_, commit)| *commit);
+            let lines: Vec<String> = (0..200).map(|number| clocked(number, 1_000, commit(number))).collect();
+            let found = live(&lines, workers, restarts);
+            let mut told = vec![("ext".to_owned(), "t150".to_owned())];
+            for (number, commit) in skewed {
+                // Behind its start, that is what is wrong with it.
+                let kind = if *commit == 1 { "timestamp-order" } else { "clock-jump" };
+                told.push((kind.to_owned(), format!("t{number}")));
+            }
+            let sorted = |mut all: Vec<(String, String)>| {
+                all.sort();
+                all
+            };
+            assert_eq!(sorted(found), sorted(told), "{skewed:?}, {workers} workers, restarts {restarts}");
+        }
+    }
+}
+
+/// After an idle night timestamps are far ahead of all before: they are believed, and no clock is told to be wrong.
+#[test]
+fn a_stream_may_jump() {
+    for unit in [1, 1_000, 1_000_000_000] {
+        for (workers, restarts) in [(0, 0), (2, 37)] {
+            let base = |number: u64| 1_000 + unit * 1_000_000 * (number / 60);
+            let lines: Vec<String> = (0..200).map(|number| clocked(number, base(number), None)).collect();
+            let found = live(&lines, workers, restarts);
+            assert_eq!(found, [("ext".to_owned(), "t150".to_owned())], "unit {unit}, {workers} workers");
+        }
+    }
+}

@@ -197,6 +197,43 @@ fn send(at: &Path, lines: &[String], from: usize, is_killed: &AtomicBool) -> usi
     from + heard.join().unwrap()
 }
 
+/// Transaction `t50` has a clock that is far ahead, and `t120` reads what nobody wrote.
+fn clocked(number: usize) -> String {
+    let (session, seq, start) = (number % 5, number / 5, 1_000 + 10 * number);
+    let commit = if number == 50 { 1_000_000_000_000_000 } else { start + 5 };
+    let op = match number {
+        120 => "{\"op\":\"read\",\"key\":\"k\",\"value\":77777}".to_owned(),
+        _ => format!("{{\"op\":\"write\",\"key\":\"k{number}\",\"value\":1}}"),
+    };
+    format!(
+        "{{\"session\":{session},\"seq\":{seq},\"id\":\"t{number}\",\"db\":{{\"start\":{start},\"commit\":{commit}}},\"ops\":[{op}]}}\n"
+    )
+}
+
+/// One clock that is far ahead is told, and what is wrong after it is found, also after a restart.
+#[test]
+fn a_wrong_clock_blinds_no_watch() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let lines: Vec<String> = (0..1_000).map(clocked).collect();
+    let mut told: Vec<(String, String)> = Vec::new();
+    for part in [&lines[..100], &lines[100..]] {
+        let mut watching = watch(at, &[]);
+        assert_eq!(send(at, part, 0, &AtomicBool::new(false)), part.len());
+        let pid = rustix::process::Pid::from_child(&watching.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        watching.child.wait().unwrap();
+        for line in watching.found.iter() {
+            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+            let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            told.push((word(&value["kind"]), word(&value["transaction"]["name"])));
+        }
+    }
+    told.sort();
+    let expected = [("clock-jump", "t50"), ("ext", "t120")];
+    assert_eq!(told, expected.map(|(kind, name)| (kind.to_owned(), name.to_owned())));
+}
+
 /// Killed again and again, a watch that keeps its state loses nothing that it acknowledged, and tells every finding.
 #[test]
 fn a_watch_that_is_killed_loses_nothing_that_it_acknowledged() {

@@ -37,6 +37,7 @@
 //! **Several workers.** What a key holds and who looked at it is nobody else's business, so keys can be dealt out to
 //! workers: [`Sharded`] is the same checker with its keys elsewhere, with the same findings.
 
+mod clock;
 mod codec;
 mod cold;
 mod datum;
@@ -110,11 +111,15 @@ pub enum Kind {
     Unjudged,
     /// A committed transaction has no timestamps; it is left out.
     Timeless,
+    /// A transaction committed so far ahead of all others that its clock must be wrong: the watermark does not follow it.
+    ClockJump,
+    /// A wrong result that transactions of unknown outcome may explain, and it cannot be decided whether they do.
+    Undecided,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Broken(Axiom::TimestampOrder),
         Kind::Broken(Axiom::Session),
         Kind::Broken(Axiom::RealTime),
@@ -126,6 +131,8 @@ impl Kind {
         Kind::Duplicate,
         Kind::Unjudged,
         Kind::Timeless,
+        Kind::ClockJump,
+        Kind::Undecided,
     ];
 
     /// The way it is written.
@@ -137,6 +144,8 @@ impl Kind {
             Self::Duplicate => "duplicate",
             Self::Unjudged => "unjudged",
             Self::Timeless => "timeless",
+            Self::ClockJump => "clock-jump",
+            Self::Undecided => "undecided",
         }
     }
 
@@ -193,7 +202,7 @@ pub struct Counters {
     pub rechecks: u64,
     /// Final findings, by [`Kind::ALL`].
     pub found: [u64; Kind::ALL.len()],
-    /// Transactions of unknown outcome that somebody saw.
+    /// Transactions of unknown outcome that took effect, as far as has been decided.
     pub took_effect: u64,
     /// Keys that went to the cold store.
     pub evicted: u64,
@@ -227,7 +236,8 @@ pub struct Online {
     looks: Timeline<(Stamp, TxnNo)>,
     commits: Timeline<(Stamp, TxnNo)>,
     watch: watch::Watchers,
-    dormant: unknown::Dormant,
+    clock: clock::Clock,
+    log: unknown::Log,
     watermark: Stamp,
     horizon: Stamp,
     newest: Stamp,
@@ -271,7 +281,8 @@ impl Online {
             looks: Timeline::Empty,
             commits: Timeline::Empty,
             watch: watch::Watchers::default(),
-            dormant: unknown::Dormant::default(),
+            clock: clock::Clock::default(),
+            log: unknown::Log::default(),
             watermark: Stamp::MIN,
             horizon: Stamp::MIN,
             newest: Stamp::MIN,
@@ -335,7 +346,7 @@ impl Online {
         (self.watermark != Stamp::MIN).then(|| self.watermark.into())
     }
 
-    /// The latest commit timestamp seen.
+    /// The latest commit timestamp that others bear out.
     pub fn newest(&self) -> Option<Timestamp> {
         (self.newest != Stamp::MIN).then(|| self.newest.into())
     }
@@ -349,7 +360,7 @@ impl Online {
             + self.waiting * 24
             + self.held_bytes
             + self.watch.bytes()
-            + self.dormant.bytes()
+            + self.log.bytes()
             + self.sessions.bytes();
         Size {
             keys: self.keys.len(),
@@ -379,7 +390,7 @@ impl Online {
     fn tell(&mut self, found: Found) {
         match &mut self.ranked {
             Some(ranked) => ranked.told.push((ranked.now.clone(), found)),
-            None => self.number(found),
+            None => self.number_unless_held(found, u64::MAX),
         }
     }
 

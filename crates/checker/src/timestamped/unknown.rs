@@ -21,10 +21,11 @@
 //! step 4 needs.
 
 use super::order::Order;
+use super::replay::Replay;
 use super::sessions::times;
 use super::{Axiom, Finding};
 use crate::constrain::{Known, Nodes};
-use crate::levels::Level;
+use crate::levels::{Level, Rule};
 use crate::observe::{self, Problem, Refusal, Repeats, Standing, Txn};
 use crate::pigeonhole;
 use crate::refine::{Questions, Refined};
@@ -139,6 +140,80 @@ pub(super) struct Outcome {
     pub(super) unsure: Option<Undecided>,
     /// No moments explain everything: a replay of this order finds something.
     pub(super) is_violated: bool,
+    /// Up to whom none do, one after the other.
+    pub(super) blamed: Vec<TxnId>,
+}
+
+/// What some results are asked about.
+pub(super) struct Asked<'a> {
+    pub(super) history: &'a History,
+    pub(super) level: Level,
+    pub(super) options: &'a Options,
+    /// Which wrong results are to be explained; transactions with other ones do not count.
+    pub(super) is_held: &'a dyn Fn(&Finding) -> bool,
+    /// Whose results do not count.
+    pub(super) blind: &'a [TxnId],
+    /// Nothing has been left out of the history. Otherwise results of floating transactions do not count: they may be of what
+    /// was left out.
+    pub(super) is_whole: bool,
+}
+
+/// What came of it.
+pub(super) struct Decided {
+    /// What no moments explain.
+    pub(super) findings: Vec<Finding>,
+    /// How many floating transactions took effect.
+    pub(super) took_effect: usize,
+}
+
+/// Decides whether some moments explain results that are wrong without any floating transaction; `None` if there is none.
+pub(super) fn decide(asked: &Asked<'_>) -> Result<Option<Decided>, Undecided> {
+    let &Asked { history, level, options, is_held, blind, is_whole } = asked;
+    let serial = level.rule == Rule::Serializable;
+    let order = Order::new(history, serial);
+    let Some(floating) = Floating::new(history, &order.backwards) else { return Ok(None) };
+    let (mut held, mut blind) = (Vec::new(), blind.iter().copied().collect::<FxHashSet<TxnId>>());
+    let play = |order: &Order, found: &mut dyn FnMut(Finding)| {
+        Replay::new(history, options, serial, !serial, found).by_commit(order)
+    };
+    play(&order, &mut |finding| match is_held(&finding) {
+        true => held.push(finding),
+        false => drop(blind.insert(finding.txn)),
+    })?;
+    held.retain(|finding| !blind.contains(&finding.txn));
+    if held.is_empty() {
+        return Ok(Some(Decided { findings: held, took_effect: 0 }));
+    }
+    let Some(outcome) = explain_but(history, level, options, &order, &floating, &held, &blind, is_whole)
+    else {
+        return Ok(Some(Decided { findings: held, took_effect: 0 }));
+    };
+    if let Some(why) = outcome.gave_up {
+        return Err(why);
+    }
+    let mut findings = Vec::new();
+    play(&outcome.order, &mut |finding| findings.push(finding))?;
+    findings.retain(|finding| !blind.contains(&finding.txn));
+    // Of those whose results did not count in the search it turns out now.
+    let is_left = |finding: &Finding| finding.axiom != Axiom::External && is_held(finding);
+    match (outcome.is_violated, outcome.unsure) {
+        (false, Some(why)) if is_whole && !findings.is_empty() => return Err(why),
+        (false, _) if is_whole => {}
+        (false, _) => findings.retain(is_left),
+        (true, _) => {
+            let is_blamed = |finding: &Finding| outcome.blamed.contains(&finding.txn) || is_left(finding);
+            if findings.iter().any(is_blamed) {
+                findings.retain(is_blamed);
+            } else {
+                // Those that are blamed are right in this order: others are not.
+                findings.truncate(1);
+            }
+        }
+    }
+    if outcome.is_violated && findings.is_empty() {
+        findings.extend(held.into_iter().next());
+    }
+    Ok(Some(Decided { findings, took_effect: outcome.took_effect.len() }))
 }
 
 /// Looks for moments that explain what `findings` say; those are all findings without any floating transaction. `None`: no
@@ -151,6 +226,21 @@ pub(super) fn explain(
     floating: &Floating,
     findings: &[Finding],
 ) -> Option<Outcome> {
+    explain_but(history, level, options, order, floating, findings, &FxHashSet::default(), true)
+}
+
+/// As [`explain`], where results of some do not count; see [`Asked`].
+#[expect(clippy::too_many_arguments, reason = "all of them are one question")]
+fn explain_but(
+    history: &History,
+    level: Level,
+    options: &Options,
+    order: &Order,
+    floating: &Floating,
+    findings: &[Finding],
+    blind: &FxHashSet<TxnId>,
+    is_whole: bool,
+) -> Option<Outcome> {
     if !findings.iter().any(|finding| floating.may_explain(history, finding)) {
         return None;
     }
@@ -160,6 +250,11 @@ pub(super) fn explain(
     for finding in findings.iter().filter(|finding| !floating.may_explain(history, finding)) {
         search.leave_out(finding.txn);
     }
+    blind.iter().for_each(|&txn| search.leave_out(txn));
+    if !is_whole {
+        search.unsure = Some(Undecided::Unsupported("what came before is not kept any more".to_owned()));
+    }
+    let mut all_blamed = Vec::new();
     let ranks = order.by_rank.len();
     let mut placed = Vec::new();
     let (mut gave_up, mut unsure) = (None, None);
@@ -190,12 +285,14 @@ pub(super) fn explain(
             }
         }
         search.leave_out(order.by_rank[bad - 1]);
+        all_blamed.push(order.by_rank[bad - 1]);
         if options.budget.exhausted().is_some() {
             break;
         }
     }
     let took_effect = placed.iter().map(|placed| placed.txn).collect();
-    Some(Outcome { order: search.merged(&placed), took_effect, gave_up, unsure, is_violated })
+    let order = search.merged(&placed);
+    Some(Outcome { order, took_effect, gave_up, unsure, is_violated, blamed: all_blamed })
 }
 
 /// The keys that a search is about.

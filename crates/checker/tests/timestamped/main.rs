@@ -2,6 +2,7 @@
 
 mod drawn;
 mod evidence;
+mod held;
 mod naive;
 mod offline;
 mod online;

@@ -22,7 +22,7 @@ const fn level(rule: Rule, session: bool, realtime: bool) -> (Level, Asked) {
     (Level::new(rule, session, realtime), Asked { serial, session, realtime })
 }
 
-fn shapes() -> Vec<Shape> {
+pub(crate) fn shapes() -> Vec<Shape> {
     [Shape::registers(), Shape::lists(), Shape::ranges(), Shape::predicates(), Shape::everything()]
         .map(|shape| Shape {
             transactions: (2, 6),
@@ -69,7 +69,7 @@ pub(crate) fn drawn(shape: &Shape, times: Times, seed: u64, serial: bool) -> Ske
 }
 
 /// `None` where a transaction of unknown outcome read a list longer than any other, which is not always decided.
-fn is_accepted(history: &History, level: Level) -> Option<bool> {
+pub(crate) fn is_accepted(history: &History, level: Level) -> Option<bool> {
     let (outcome, findings) = timestamped::judge(history, level, &Options::default());
     match outcome.verdict {
         Verdict::Accepted(_) => Some(findings.is_empty()),

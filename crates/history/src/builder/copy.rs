@@ -105,6 +105,21 @@ impl<'h> Copier<'h> {
         builder.end()
     }
 
+    /// Copies a transaction without its names: its session, its outcome, the database's timestamps, and what it did.
+    pub fn timed(&mut self, txn: TxnId, builder: &mut Builder) -> Result<TxnId, BuildError> {
+        let it = self.history.transaction(txn);
+        let session = self.session(it.session(), builder);
+        builder.begin(session);
+        builder.set_status(it.status());
+        if let Some((start, commit)) = it.db() {
+            builder.set_db(start, commit)?;
+        }
+        for (_, operation) in it.ops() {
+            self.operation(operation, builder);
+        }
+        builder.end()
+    }
+
     fn session(&mut self, session: SessionId, builder: &mut Builder) -> SessionId {
         let history = self.history;
         *self.sessions[session.index()]

@@ -7,7 +7,7 @@ use crate::flags::WatchFlags;
 use crate::following;
 use crate::limits;
 use checker::Rule;
-use checker::timestamped::online::Settings;
+use checker::timestamped::online::{Kind, Settings};
 use databases::{Address, Scratch};
 use service::{
     Ended, EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source, Status, Trouble, Webhook,
@@ -101,7 +101,13 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
     if let Some(why) = nothing_checked(&ended) {
         return Err(Stop::Error(why));
     }
-    Ok(if ended.status.violations > 0 { Exit::Violated } else { Exit::Accepted })
+    let is_undecided =
+        ended.status.found.iter().any(|&(name, count)| name == Kind::Undecided.name() && count > 0);
+    Ok(match ended.status.violations {
+        0 if is_undecided => Exit::Undecided,
+        0 => Exit::Accepted,
+        _ => Exit::Violated,
+    })
 }
 
 /// Why a watch that found no violation says nothing, if it does.

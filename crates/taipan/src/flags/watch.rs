@@ -19,7 +19,7 @@ use std::time::Duration;
 Exit status:
   0  no violation was found
   1  at least one was
-  2  a worker or a process is gone; what was told before is certain, and --state goes on where it was
+  2  some results could not be decided, or a worker or a process is gone; what was told before is certain, and --state goes on where it was
   3  usage or input error, or the service could not go on
 
 Examples:

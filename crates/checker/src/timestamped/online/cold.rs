@@ -208,8 +208,7 @@ impl Online {
         let txn = save::get_writer(&mut input, &mut self.txns)?;
         let value = input.datum()?;
         let commit = if txn == NOBODY { Stamp::MIN } else { self.txns.get(txn).commit };
-        let is_certain = txn == NOBODY || self.txns.get(txn).placed.is_none();
-        Ok(Version { commit, txn, value, kind: super::keys::VersionKind::Set, is_certain })
+        Ok(Version { commit, txn, value, kind: super::keys::VersionKind::Set })
     }
 
     /// Makes room, if there is less than there may be.
@@ -298,17 +297,10 @@ impl Online {
         }
     }
 
-    /// Whether a later version that certainly was committed is at or before a bound, so that no look after
-    /// it sees the first version and no conflict is about it.
+    /// Whether a later version is at or before a bound, so that no look after it sees the first version and no conflict
+    /// is about it.
     pub(super) fn is_first_obsolete(&self, number: KeyNo, bound: Stamp) -> bool {
-        let versions = &self.keys.get(number).versions;
-        if versions.second().is_none_or(|second| second.commit > bound) {
-            return false;
-        }
-        let mut later = versions.iter().skip(1);
-        later
-            .find(|version| version.is_certain || version.commit > bound)
-            .is_some_and(|it| it.commit <= bound)
+        self.keys.get(number).versions.second().is_some_and(|second| second.commit <= bound)
     }
 
     pub(super) fn hold_version(&mut self, version: &Version) {

@@ -159,6 +159,11 @@ impl Datum {
         !matches!(self, Self::Absent)
     }
 
+    /// Whether it is neither absent nor a list, and known.
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_present() && self.is_known() && self.as_list().is_none()
+    }
+
     /// Whether the result was recorded.
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown)

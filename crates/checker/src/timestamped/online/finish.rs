@@ -4,13 +4,11 @@
 //! order of commits: a version that was overwritten unseen is a conflict. What nobody can ask for any more
 //! is dropped on the way. Last, sessions say what never arrived.
 
-use super::datum::Datum;
 use super::keys::{Before, KeyNo, Reader, Seen};
 use super::program::Wrong;
 use super::rank::{Phase, Rank, Share};
-use super::receive::enqueue;
 use super::stamp::Stamp;
-use super::txns::{Class, Moment, NOBODY, Tie, Touch, Txn, TxnNo};
+use super::txns::{Moment, NOBODY, Touch, TxnNo};
 use super::watch::Watcher;
 use super::{Found, Kind, Online};
 use crate::timestamped::Axiom;
@@ -39,7 +37,7 @@ impl Online {
 
     pub(super) fn advance_to(&mut self, watermark: Stamp, horizon: Option<Stamp>) -> io::Result<()> {
         self.raise(watermark, horizon);
-        self.settle_looks(None)?;
+        self.settle_looks()?;
         while let Some(&(_, txn)) = self.commits.first().filter(|(stamp, _)| *stamp <= self.watermark) {
             self.commits.pop_first();
             self.waiting -= 1;
@@ -52,17 +50,16 @@ impl Online {
         }
         self.set_rank(Rank::new(self.tick(), Phase::Sessions));
         self.tell_lost();
-        self.forget_sleepers();
+        self.tell_jumps();
+        self.decide_unknown();
         self.forget_empty_keys();
         self.make_room()
     }
 
-    /// Looks up to the watermark become final; with `before`, only those before that one.
-    pub(super) fn settle_looks(&mut self, before: Option<&Rank>) -> io::Result<()> {
-        let until = before.map_or(self.watermark, |before| before.stamp.min(self.watermark));
+    /// Looks up to the watermark become final.
+    fn settle_looks(&mut self) -> io::Result<()> {
         let mut together: Vec<TxnNo> = Vec::new();
-        let mut spared: Vec<(Stamp, TxnNo)> = Vec::new();
-        while let Some(&(stamp, _)) = self.looks.first().filter(|(stamp, _)| *stamp <= until) {
+        while let Some(&(stamp, _)) = self.looks.first().filter(|(stamp, _)| *stamp <= self.watermark) {
             while let Some(&(_, txn)) = self.looks.first().filter(|(other, _)| *other == stamp) {
                 self.looks.pop_first();
                 self.waiting -= 1;
@@ -70,26 +67,15 @@ impl Online {
             }
             self.sort_looks(&mut together);
             for txn in together.drain(..) {
-                let is_spared = before.is_some_and(|before| {
-                    self.compare_ranks(&self.look_rank(before.tick, txn), before).is_ge()
-                });
-                if is_spared {
-                    spared.push((stamp, txn));
-                    continue;
-                }
                 self.rank_look(txn);
                 self.settle_look(txn)?;
             }
-        }
-        for (stamp, txn) in spared {
-            enqueue(&mut self.looks, stamp, txn);
-            self.waiting += 1;
         }
         Ok(())
     }
 
     /// Looks at the same moment, in an order that does not depend on arrival.
-    pub(super) fn sort_looks(&self, together: &mut [TxnNo]) {
+    fn sort_looks(&self, together: &mut [TxnNo]) {
         if together.len() > 1 {
             let look = |txn: TxnNo| self.txns.look_moment(txn, self.serial);
             together.sort_by(|&a, &b| {
@@ -112,10 +98,6 @@ impl Online {
     }
 
     fn settle_look(&mut self, txn: TxnNo) -> io::Result<()> {
-        // At a worker, whoever sees all workers has asked before.
-        if !self.dormant.is_empty() && self.ranked.is_none() {
-            self.wake_those_seen(txn)?;
-        }
         if let Some(watcher) = self.watch.by_txn.remove(&txn) {
             let txns = &self.txns;
             let order = &mut self.watch.order;
@@ -275,17 +257,9 @@ impl Online {
     fn judge_conflict(&self, txn: TxnNo, key: KeyNo) -> Option<Found> {
         let moment = self.txns.commit_moment(txn);
         let versions = &self.keys.get(key).versions;
-        let mut place =
+        let place =
             versions.find(moment.stamp, |version| self.txns.compare(version.moment(), moment).is_lt());
-        let other = loop {
-            let before = versions.previous(place)?;
-            let version = versions.get(before)?;
-            // When exactly a transaction of unknown outcome committed is not known: it is not blamed.
-            if version.is_certain {
-                break version;
-            }
-            place = before;
-        };
+        let other = versions.get(versions.previous(place)?)?;
         if other.txn == NOBODY || other.commit <= self.txns.get(txn).start {
             return None;
         }
@@ -341,144 +315,5 @@ impl Online {
                 self.drop_version(&version);
             }
         }
-    }
-
-    // ---- transactions of unknown outcome ----
-
-    /// Lets transactions of unknown outcome take effect that explain what a transaction saw.
-    fn wake_those_seen(&mut self, txn: TxnNo) -> io::Result<()> {
-        while let Some((_, _, sleeper)) = self.explained(txn) {
-            let look = self.txns.look_moment(txn, self.serial);
-            let seen_by = self.txns.tie(txn);
-            self.dormant.placed += 1;
-            self.counters.took_effect += 1;
-            let tie = Self::tie_of_woken(look.after, seen_by, self.dormant.placed);
-            self.wake(sleeper, look.stamp, tie)?;
-        }
-        Ok(())
-    }
-
-    /// The first wrong result of a transaction that a sleeper explains: operation, key, sleeper.
-    pub(super) fn explained(&self, txn: TxnNo) -> Option<(u32, KeyNo, usize)> {
-        let mut wrong = self.wrong_results(txn);
-        wrong.sort_by(|a, b| (a.0, &self.keys.get(a.1).name).cmp(&(b.0, &self.keys.get(b.1).name)));
-        wrong.iter().find_map(|&(op, key)| {
-            let mut sleepers = 0..self.dormant.sleepers.len();
-            let sleeper = sleepers.find(|&sleeper| self.explains(sleeper, txn, op, key))?;
-            Some((op, key, sleeper))
-        })
-    }
-
-    /// Where a sleeper takes effect: right before the look of whoever saw it.
-    pub(super) fn tie_of_woken(after: bool, seen_by: Tie, sub: u64) -> Tie {
-        match after {
-            true => {
-                Tie { class: Class::Last, at_once: false, start: Stamp::MIN, session: 0, position: 0, sub }
-            }
-            false => Tie { sub, ..seen_by },
-        }
-    }
-
-    /// The external results of a transaction that are wrong: operation and key.
-    fn wrong_results(&self, txn: TxnNo) -> Vec<(u32, KeyNo)> {
-        if let Some(watcher) = self.watch.by_txn.get(&txn) {
-            let external = |wrong: &&Wrong| wrong.axiom == Axiom::External;
-            let of_key = |(key, wrongs): (&KeyNo, &Vec<Wrong>)| {
-                wrongs.iter().filter(external).map(|wrong| (wrong.op, *key)).collect::<Vec<_>>()
-            };
-            return watcher.wrong.iter().flat_map(of_key).collect();
-        }
-        let look = self.txns.look_moment(txn, self.serial);
-        let reads = self.txns.get(txn).touched.iter().filter(|touch| touch.read);
-        reads
-            .filter_map(|touch| {
-                let reader = self.reader(touch.key, look)?;
-                (!reader.is_right).then_some((reader.op, touch.key))
-            })
-            .collect()
-    }
-
-    fn reader(&self, key: KeyNo, look: Moment) -> Option<&Reader> {
-        let readers = self.keys.get(key).readers.as_deref()?;
-        let place =
-            readers.settle(readers.find(look.stamp, |other| self.txns.compare(other.moment(), look).is_lt()));
-        readers.get(place).filter(|reader| reader.txn == look.txn)
-    }
-
-    /// Whether a result would be right if the key were as a sleeper leaves it.
-    fn explains(&self, sleeper: usize, txn: TxnNo, op: u32, key: KeyNo) -> bool {
-        let sleeper = &self.dormant.sleepers[sleeper];
-        let names_it = sleeper.pinned.binary_search(&key).is_ok();
-        let early = sleeper.commit.is_some_and(|commit| commit > self.txns.get(txn).start);
-        if early || (!names_it && !sleeper.program.writes_anywhere()) {
-            return false;
-        }
-        let slot = self.keys.get(key);
-        let look = self.txns.look_moment(txn, self.serial);
-        let Seen::Version(value, _) = slot.seen(look, &self.txns) else { return false };
-        let own = sleeper.program.run(key, &slot.name, &value, self.settings.ryow).own;
-        if own == super::program::Own::Nothing {
-            return false;
-        }
-        let value = own.over(&value);
-        match self.watch.by_txn.get(&txn) {
-            Some(watcher) => {
-                let outcome = watcher.program.run(key, &slot.name, &value, self.settings.ryow);
-                !outcome.wrong.iter().any(|wrong| wrong.op == op)
-            }
-            None => self.reader(key, look).is_some_and(|reader| reader.seen == value),
-        }
-    }
-
-    /// A sleeper takes effect at a place among the commits of a moment.
-    pub(super) fn wake(&mut self, sleeper: usize, at: Stamp, tie: Tie) -> io::Result<()> {
-        let sleeper = self.dormant.sleepers.remove(sleeper);
-        let txn = self.txns.insert(Txn {
-            start: at,
-            commit: at,
-            session: sleeper.session,
-            position: sleeper.position,
-            arrival: sleeper.arrival,
-            id: sleeper.id.map(Box::new),
-            class: Class::Writer,
-            placed: Some(Box::new(tie)),
-            holders: 1,
-            queues: 0,
-            touched: Vec::new(),
-        });
-        let moment = self.txns.commit_moment(txn);
-        for key in self.keys_of(&sleeper.program)? {
-            let value = match self.keys.get(key).seen(moment, &self.txns) {
-                Seen::Version(value, _) => value,
-                Seen::Gone => Datum::Absent,
-            };
-            let name = self.keys.get(key).name.clone();
-            let own = sleeper.program.run(key, &name, &value, self.settings.ryow).own;
-            if own != super::program::Own::Nothing {
-                self.write(key, txn, own);
-            }
-        }
-        for key in sleeper.pinned {
-            self.unpin(key);
-        }
-        self.txns.release(txn);
-        Ok(())
-    }
-
-    /// Keeps the number of sleepers bounded: those that have slept longest are given up.
-    pub(super) fn forget_sleepers(&mut self) {
-        while self.dormant.sleepers.len() > super::unknown::SLEEPERS_MAX {
-            let oldest = self.dormant.sleepers.iter().enumerate().min_by_key(|(_, sleeper)| sleeper.arrival);
-            let Some((oldest, _)) = oldest else { return };
-            self.forget_sleeper(oldest);
-        }
-    }
-
-    pub(super) fn forget_sleeper(&mut self, sleeper: usize) {
-        let sleeper = self.dormant.sleepers.remove(sleeper);
-        for key in sleeper.pinned {
-            self.unpin(key);
-        }
-        self.post_forget(sleeper.arrival);
     }
 }

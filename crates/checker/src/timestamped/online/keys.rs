@@ -27,8 +27,6 @@ pub(super) struct Version {
     pub(super) txn: TxnNo,
     pub(super) value: Datum,
     pub(super) kind: VersionKind,
-    /// Its writer certainly committed: its outcome was never unknown.
-    pub(super) is_certain: bool,
 }
 
 /// How a version came about.

@@ -15,12 +15,10 @@ use super::codec::Output;
 use super::datum::Datum;
 use super::keys::KeyNo;
 use super::program::{Own, Program};
-use super::rank::Rank;
 use super::receive::enqueue;
-use super::save::{put_identity, put_program, put_tie};
+use super::save::{put_identity, put_program};
 use super::stamp::Stamp;
-use super::txns::{NOBODY, Tie, Txn, TxnNo};
-use super::unknown::Sleeper;
+use super::txns::{NOBODY, Txn, TxnNo};
 use super::{Online, Settings};
 use crate::timestamped::shards::home;
 use history::{History, Id, KeyId, Name, NameRef};
@@ -31,13 +29,9 @@ pub(super) const RESTORE: u8 = 2;
 pub(super) const INITIAL: u8 = 3;
 pub(super) const POINTS: u8 = 4;
 pub(super) const PROGRAM: u8 = 5;
-pub(super) const SLEEPER: u8 = 6;
-pub(super) const FORGET: u8 = 7;
-pub(super) const ADVANCE: u8 = 8;
-pub(super) const SCAN: u8 = 9;
-pub(super) const WAKE: u8 = 10;
-pub(super) const SAVE: u8 = 11;
-pub(super) const MEMORY: u8 = 12;
+pub(super) const ADVANCE: u8 = 6;
+pub(super) const SAVE: u8 = 7;
+pub(super) const MEMORY: u8 = 8;
 
 const UNSET: u32 = u32::MAX;
 
@@ -268,26 +262,6 @@ impl Posts {
             out.stamp(horizon)
         })
     }
-
-    /// Asks for the first look that a sleeper explains.
-    pub(super) fn scan(&mut self, tick: u64, watermark: Stamp, horizon: Stamp) -> io::Result<()> {
-        self.give_all(|out| {
-            out.byte(SCAN)?;
-            out.number(tick)?;
-            out.stamp(watermark)?;
-            out.stamp(horizon)
-        })
-    }
-
-    /// Looks before this one are final, and right before it a sleeper takes effect.
-    pub(super) fn wake(&mut self, look: &Rank, sleeper: u64, tie: &Tie) -> io::Result<()> {
-        self.give_all(|out| {
-            out.byte(WAKE)?;
-            look.put(out)?;
-            out.number(sleeper)?;
-            put_tie(out, tie)
-        })
-    }
 }
 
 fn put_settings(out: &mut Output<'_>, settings: &Settings) -> io::Result<()> {
@@ -343,29 +317,6 @@ impl Online {
         let last = if program.may_write() { Some(record.commit) } else { is_open.then_some(look.stamp) };
         self.pend(txn, last.filter(|_| !is_late));
         Ok(())
-    }
-
-    pub(super) fn post_sleeper(&mut self, part: &History, sleeper: &mut Sleeper) -> io::Result<()> {
-        let program = std::mem::take(&mut sleeper.program);
-        let Some(posts) = &mut self.posts else { return Ok(()) };
-        posts.program(part, &program, |out| {
-            out.byte(SLEEPER)?;
-            out.number(u64::from(sleeper.session))?;
-            out.number(sleeper.position)?;
-            out.option(sleeper.id.as_ref(), Output::name)?;
-            out.option(sleeper.commit, Output::stamp)?;
-            out.number(sleeper.arrival)
-        })
-    }
-
-    pub(super) fn post_forget(&mut self, sleeper: u64) {
-        if let Some(posts) = &mut self.posts {
-            // Writing into a vector cannot fail.
-            let _ = posts.give_all(|out| {
-                out.byte(FORGET)?;
-                out.number(sleeper)
-            });
-        }
     }
 
     /// The verdict on a transaction is final when the watermark passes this.

@@ -168,11 +168,10 @@ impl Online {
             .then_with(|| match (&a.tie, &b.tie) {
                 (Some(a), Some(b)) => {
                     let key = |tie: &Tie| (tie.class, tie.at_once, tie.start);
-                    let later = |tie: &Tie| (tie.position, tie.sub);
                     key(a)
                         .cmp(&key(b))
                         .then_with(|| name(a.session).cmp(&name(b.session)))
-                        .then_with(|| later(a).cmp(&later(b)))
+                        .then(a.position.cmp(&b.position))
                 }
                 _ => name(a.session).cmp(&name(b.session)).then(a.position.cmp(&b.position)),
             })

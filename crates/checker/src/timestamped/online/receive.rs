@@ -17,8 +17,7 @@ use super::program::{Act, Own, Program, Region, Rows, Visited};
 use super::sessions::Arrival;
 use super::stamp::Stamp;
 use super::timeline::Timeline;
-use super::txns::{Class, Moment, NOBODY, Touch, Txn, TxnNo};
-use super::unknown::Sleeper;
+use super::txns::{Class, Moment, NOBODY, Named, Touch, Txn, TxnNo};
 use super::watch::Watcher;
 use super::{Found, Kind, Online};
 use crate::Ryow;
@@ -85,6 +84,7 @@ impl Online {
         for txn in part.transactions() {
             self.receive_one(part, txn)?;
         }
+        self.log.take(part, self.newest);
         self.make_room()
     }
 
@@ -104,8 +104,7 @@ impl Online {
         if self.keys.get(key).versions.first().is_some_and(at_beginning) {
             return;
         }
-        let version =
-            Version { commit: Stamp::MIN, txn: NOBODY, value, kind: VersionKind::Set, is_certain: true };
+        let version = Version { commit: Stamp::MIN, txn: NOBODY, value, kind: VersionKind::Set };
         self.insert_version(key, version);
     }
 
@@ -151,6 +150,12 @@ impl Online {
             }
         };
         match (txn.status(), txn.db()) {
+            (Status::Committed, Some((start, commit))) if start > commit => {
+                let named = self.name_of(session, position, id().as_ref());
+                let named = Named { start: Some(start), commit: Some(commit), ..named };
+                self.tell(self.about(Kind::Broken(Axiom::TimestampOrder), named));
+                self.log_floating(part, txn, position);
+            }
             (Status::Committed, Some(times)) => {
                 let number = self.record(part, txn, session, position, times);
                 // Without sequence numbers, and where session order does not count, there is nothing to do.
@@ -165,10 +170,7 @@ impl Online {
                 let named = self.name_of(session, position, id().as_ref());
                 self.tell(self.about(Kind::Timeless, named));
             }
-            (Status::Unknown, times) => {
-                let commit = times.map(|(_, commit)| commit.into());
-                self.put_to_sleep(part, txn, session, position, commit)?;
-            }
+            (Status::Unknown, _) => self.log_floating(part, txn, position),
             (Status::Aborted, _) => {}
         }
         if let Some(seq) = seq {
@@ -189,8 +191,7 @@ impl Online {
         (start, commit): (Timestamp, Timestamp),
     ) -> TxnNo {
         let reads_only = super::super::order::is_read_only(part, txn.id());
-        self.newest = self.newest.max(commit.into());
-        self.txns.insert(Txn {
+        let number = self.txns.insert(Txn {
             start: start.into(),
             commit: commit.into(),
             session,
@@ -198,20 +199,18 @@ impl Online {
             arrival: self.counters.received,
             id: txn.explicit_id().map(|id| Box::new(id.to_owned())),
             class: if reads_only { Class::Reader } else { Class::Writer },
-            placed: None,
             holders: 1,
             queues: 0,
             touched: Vec::new(),
-        })
+        });
+        self.clock_in(commit.into(), |online| online.txns.named(number));
+        number
     }
 
     fn admit(&mut self, part: &History, txn: Transaction<'_>, number: TxnNo) -> io::Result<()> {
         let record = self.txns.get(number);
-        let (start, commit) = (record.start, record.commit);
-        if start > commit && !self.serial {
-            self.tell(self.about(Kind::Broken(Axiom::TimestampOrder), self.txns.named(number)));
-        }
-        let is_late = commit <= self.watermark;
+        let is_late = record.commit <= self.watermark;
+        self.log.known(part, txn, record.position, is_late, self.tick());
         if is_late {
             self.tell(self.about(Kind::Late, self.txns.named(number)));
         }
@@ -224,7 +223,7 @@ impl Online {
                 }
             }
             Err(NeedsProgram) => {
-                let program = self.program(part, txn, Some(number))?;
+                let program = self.program(part, txn, number)?;
                 match self.posts.is_some() {
                     true => self.post_program(part, number, &program, is_late)?,
                     false => self.admit_program(number, program, is_late)?,
@@ -392,8 +391,8 @@ impl Online {
 
     // ---- programs ----
 
-    /// A transaction as a program. `tells`: results that contradict themselves are told.
-    fn program(&mut self, part: &History, txn: Transaction<'_>, tells: Option<TxnNo>) -> io::Result<Program> {
+    /// A transaction as a program. Results that contradict themselves are told.
+    fn program(&mut self, part: &History, txn: Transaction<'_>, tells: TxnNo) -> io::Result<Program> {
         let mut program = Program::default();
         let datum = |id: ValueId| Datum::of(part.values(), id);
         for (place, (_, operation)) in txn.ops().enumerate() {
@@ -475,13 +474,12 @@ impl Online {
     fn check_shape(
         &mut self,
         part: &History,
-        txn: Option<TxnNo>,
+        txn: TxnNo,
         op: u32,
         rows: &[Row],
         reverse: Option<bool>,
         region: Option<&Region>,
     ) {
-        let Some(txn) = txn else { return };
         let name = |key: KeyId| part.keys().get(key);
         let mut wrong: Vec<(Axiom, KeyId, ValueId)> = Vec::new();
         for (place, row) in rows.iter().enumerate() {
@@ -598,37 +596,6 @@ impl Online {
             record.touched.push(Touch { key, read: false, wrote: true });
             self.keys.get_mut(key).pins += 1;
         }
-    }
-
-    fn put_to_sleep(
-        &mut self,
-        part: &History,
-        txn: Transaction<'_>,
-        session: u32,
-        position: u64,
-        commit: Option<Stamp>,
-    ) -> io::Result<()> {
-        if super::super::order::is_read_only(part, txn.id()) {
-            return Ok(());
-        }
-        let program = self.program(part, txn, None)?;
-        let id = txn.explicit_id().map(|id| id.to_owned());
-        let arrival = self.counters.received;
-        let mut sleeper = Sleeper { session, position, id, commit, program, pinned: Vec::new(), arrival };
-        match self.posts.is_some() {
-            true => self.post_sleeper(part, &mut sleeper)?,
-            false => sleeper.pinned = self.pin_named(&sleeper.program),
-        }
-        self.bed(sleeper);
-        Ok(())
-    }
-
-    /// A sleeper takes its place among the others.
-    pub(super) fn bed(&mut self, sleeper: Sleeper) {
-        let key =
-            |sleeper: &Sleeper| (self.txns.sessions[sleeper.session as usize].clone(), sleeper.position);
-        let place = self.dormant.sleepers.partition_point(|other| key(other) < key(&sleeper));
-        self.dormant.sleepers.insert(place, sleeper);
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! **Steps.** Keys move as they are, to where they live; numbers of transactions and keys are those of the new place. A
 //! transaction has a record wherever a version, a reader or an open verdict speaks of it, and the same arrival everywhere,
-//! by which it becomes one again. Who holds it is counted anew. A program or a sleeper has a part wherever it names a key,
+//! by which it becomes one again. Who holds it is counted anew. A program has a part wherever it names a key,
 //! and everywhere if it speaks of keys that it does not name. How many keys a predicate write matched adds up over
 //! workers, so the first has it all.
 //!
@@ -17,7 +17,6 @@ use super::save::in_order;
 use super::stamp::Stamp;
 use super::timeline::{Timed, Timeline};
 use super::txns::{NOBODY, Touch, Txn, TxnNo};
-use super::unknown::Sleeper;
 use super::watch::Watcher;
 use super::{Counters, Online, Settings};
 use crate::timestamped::Refusal;
@@ -35,7 +34,6 @@ struct Filled {
     /// Who is in which queue already.
     queued: FxHashSet<(TxnNo, bool)>,
     watchers: BTreeMap<TxnNo, Watcher>,
-    sleepers: BTreeMap<u64, Sleeper>,
 }
 
 /// Where the keys of a checker went.
@@ -55,7 +53,6 @@ impl Filled {
             commits: Vec::new(),
             queued: FxHashSet::default(),
             watchers: BTreeMap::new(),
-            sleepers: BTreeMap::new(),
         })
     }
 
@@ -109,9 +106,6 @@ impl Filled {
         order.sort_by(|&a, &b| online.txns.compare(a, b));
         online.watch.order = in_order(order);
         online.watch.by_txn = self.watchers.into_iter().collect();
-        for sleeper in self.sleepers.into_values() {
-            online.bed(sleeper);
-        }
         let readers = online.keys.all().filter_map(|key| online.keys.get(key).readers.as_deref());
         let wrong_reads = readers.flat_map(Timeline::iter).filter(|reader| !reader.is_right).count();
         let watchers = online.watch.by_txn.values();
@@ -144,7 +138,6 @@ fn carry(from: &Online, into: &mut [Filled]) {
     }
     carry_queues(from, into, &moves);
     carry_watchers(from, into, &moves);
-    carry_sleepers(from, into, &moves);
     for (to, key) in from.empty.iter().filter_map(|key| moves.get(key)) {
         into[*to].online.empty.push(*key);
     }
@@ -253,26 +246,6 @@ fn unite_programs(one: &mut Program, other: Program) {
     }
 }
 
-fn carry_sleepers(from: &Online, into: &mut [Filled], moves: &Moves) {
-    for sleeper in &from.dormant.sleepers {
-        for (to, filled) in into.iter_mut().enumerate() {
-            let Some(program) = part(&sleeper.program, to, moves) else { continue };
-            let pinned = numbers(&sleeper.pinned, to, moves);
-            match filled.sleepers.get_mut(&sleeper.arrival) {
-                None => {
-                    let piece = Sleeper { program, pinned, ..sleeper.clone() };
-                    filled.sleepers.insert(sleeper.arrival, piece);
-                }
-                Some(same) => {
-                    unite_programs(&mut same.program, program);
-                    same.pinned.extend(pinned);
-                    same.pinned.sort_unstable();
-                }
-            }
-        }
-    }
-}
-
 /// Deals the keys of a checker out to workers. The first of what comes back is where transactions arrive.
 pub(super) fn split(whole: Online, workers: usize) -> Result<(Online, Vec<Online>), Refusal> {
     let mut filled = Vec::with_capacity(workers);
@@ -292,10 +265,8 @@ pub(super) fn split(whole: Online, workers: usize) -> Result<(Online, Vec<Online
     last.sort_unstable();
     front.commits = in_order(last.into_iter().map(|stamp| (stamp, NOBODY)).collect());
     front.sessions.all = whole.sessions.all;
-    front.dormant.placed = whole.dormant.placed;
-    let no_program =
-        |sleeper: Sleeper| Sleeper { program: Program::default(), pinned: Vec::new(), ..sleeper };
-    front.dormant.sleepers = whole.dormant.sleepers.into_iter().map(no_program).collect();
+    front.clock = whole.clock;
+    front.log = whole.log;
     front.count_what_is_held();
     Ok((front, filled.into_iter().map(Filled::finish).collect()))
 }
@@ -326,13 +297,8 @@ pub(super) fn join(front: Online, workers: &[Online]) -> Result<Online, Refusal>
         ..front.counters
     };
     whole.sessions.all = front.sessions.all;
-    whole.dormant.placed = front.dormant.placed;
-    for sleeper in front.dormant.sleepers {
-        // One that names no key has no part anywhere.
-        if !whole.dormant.sleepers.iter().any(|other| other.arrival == sleeper.arrival) {
-            whole.bed(sleeper);
-        }
-    }
+    whole.clock = front.clock;
+    whole.log = front.log;
     whole.count_what_is_held();
     Ok(whole)
 }

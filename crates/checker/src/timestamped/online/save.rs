@@ -6,6 +6,7 @@
 //!
 //! The same functions write versions for the cold store.
 
+use super::clock::Clock;
 use super::codec::{Input, Output, invalid};
 use super::datum::Condition;
 use super::keys::{Before, Key, KeyNo, Keys, Reader, Version, VersionKind};
@@ -14,7 +15,7 @@ use super::sessions::{Early, Member, Session};
 use super::stamp::Stamp;
 use super::timeline::{Timed, Timeline};
 use super::txns::{Class, Moment, NOBODY, Tie, Touch, Txn, TxnNo, Txns};
-use super::unknown::Sleeper;
+use super::unknown::Log;
 use super::watch::Watcher;
 use super::{Counters, Kind, Online, Settings};
 use crate::timestamped::Axiom;
@@ -23,7 +24,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 14] = b"taipan-online\n";
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// Why a state was refused.
 #[derive(Debug)]
@@ -80,7 +81,6 @@ pub(super) fn put_class(out: &mut Output<'_>, class: Class) -> io::Result<()> {
     out.byte(match class {
         Class::Writer => 0,
         Class::Reader => 1,
-        Class::Last => 2,
     })
 }
 
@@ -88,7 +88,6 @@ pub(super) fn get_class(input: &mut Input<'_>) -> io::Result<Class> {
     Ok(match input.byte()? {
         0 => Class::Writer,
         1 => Class::Reader,
-        2 => Class::Last,
         _ => return Err(invalid("a class")),
     })
 }
@@ -98,8 +97,7 @@ pub(super) fn put_tie(out: &mut Output<'_>, tie: &Tie) -> io::Result<()> {
     out.flag(tie.at_once)?;
     out.stamp(tie.start)?;
     out.number(u64::from(tie.session))?;
-    out.number(tie.position)?;
-    out.number(tie.sub)
+    out.number(tie.position)
 }
 
 pub(super) fn get_tie(input: &mut Input<'_>) -> io::Result<Tie> {
@@ -109,7 +107,6 @@ pub(super) fn get_tie(input: &mut Input<'_>) -> io::Result<Tie> {
         start: input.stamp()?,
         session: input.small()?,
         position: input.number()?,
-        sub: input.number()?,
     })
 }
 
@@ -134,7 +131,6 @@ pub(super) fn get_identity(input: &mut Input<'_>) -> io::Result<Txn> {
         arrival: input.number()?,
         id: input.option(Input::name)?.map(Box::new),
         class: get_class(input)?,
-        placed: None,
         holders: 1,
         queues: 0,
         touched: Vec::new(),
@@ -143,7 +139,6 @@ pub(super) fn get_identity(input: &mut Input<'_>) -> io::Result<Txn> {
 
 fn put_txn(out: &mut Output<'_>, txn: &Txn) -> io::Result<()> {
     put_identity(out, txn)?;
-    out.option(txn.placed.as_deref(), put_tie)?;
     out.number(u64::from(txn.holders))?;
     out.byte(txn.queues)?;
     out.list(txn.touched.len(), &txn.touched, |out, touch| {
@@ -155,7 +150,6 @@ fn put_txn(out: &mut Output<'_>, txn: &Txn) -> io::Result<()> {
 fn get_txn(input: &mut Input<'_>) -> io::Result<Txn> {
     let arrived = get_identity(input)?;
     Ok(Txn {
-        placed: input.option(get_tie)?.map(Box::new),
         holders: input.small()?,
         queues: input.byte()?,
         touched: input.list(|input| {
@@ -173,14 +167,13 @@ fn put_version(out: &mut Output<'_>, version: &Version) -> io::Result<()> {
     out.stamp(version.commit)?;
     out.number(u64::from(version.txn))?;
     out.datum(&version.value)?;
-    out.byte(u8::from(version.kind == VersionKind::Append) | u8::from(version.is_certain) << 1)
+    out.flag(version.kind == VersionKind::Append)
 }
 
 fn get_version(input: &mut Input<'_>) -> io::Result<Version> {
     let (commit, txn, value) = (input.stamp()?, input.small()?, input.datum()?);
-    let flags = input.byte()?;
-    let kind = if flags & 1 != 0 { VersionKind::Append } else { VersionKind::Set };
-    Ok(Version { commit, txn, value, kind, is_certain: flags & 2 != 0 })
+    let kind = if input.flag()? { VersionKind::Append } else { VersionKind::Set };
+    Ok(Version { commit, txn, value, kind })
 }
 
 fn put_reader(out: &mut Output<'_>, reader: &Reader) -> io::Result<()> {
@@ -461,28 +454,6 @@ fn get_moment(input: &mut Input<'_>) -> io::Result<Moment> {
     Ok(Moment { stamp: input.stamp()?, after: input.flag()?, txn: input.small()? })
 }
 
-fn put_sleeper(out: &mut Output<'_>, sleeper: &Sleeper) -> io::Result<()> {
-    out.number(u64::from(sleeper.session))?;
-    out.number(sleeper.position)?;
-    out.option(sleeper.id.as_ref(), Output::name)?;
-    out.option(sleeper.commit, Output::stamp)?;
-    put_program(out, &sleeper.program)?;
-    out.list(sleeper.pinned.len(), &sleeper.pinned, |out, key| out.number(u64::from(*key)))?;
-    out.number(sleeper.arrival)
-}
-
-fn get_sleeper(input: &mut Input<'_>) -> io::Result<Sleeper> {
-    Ok(Sleeper {
-        session: input.small()?,
-        position: input.number()?,
-        id: input.option(Input::name)?,
-        commit: input.option(Input::stamp)?,
-        program: get_program(input)?,
-        pinned: input.list(Input::small)?,
-        arrival: input.number()?,
-    })
-}
-
 // ---- sessions ----
 
 fn put_member(out: &mut Output<'_>, member: &Member) -> io::Result<()> {
@@ -611,8 +582,8 @@ impl Online {
         watchers.sort_by_key(|(txn, _)| **txn);
         out.list(watchers.len(), watchers, put_watcher)?;
         out.list(self.watch.order.len(), self.watch.order.iter(), |out, moment| put_moment(out, *moment))?;
-        out.list(self.dormant.sleepers.len(), &self.dormant.sleepers, put_sleeper)?;
-        out.number(self.dormant.placed)?;
+        self.clock.put(&mut out)?;
+        self.log.put(&mut out)?;
         out.list(self.empty.len(), &self.empty, |out, key| out.number(u64::from(*key)))?;
         let checksum = out.checksum;
         out.bytes(&checksum.to_le_bytes())
@@ -661,8 +632,8 @@ impl Online {
         }
         self.watch.by_txn = input.list(get_watcher)?.into_iter().collect();
         self.watch.order = in_order(input.list(get_moment)?);
-        self.dormant.sleepers = input.list(get_sleeper)?;
-        self.dormant.placed = input.number()?;
+        self.clock = Clock::get(input)?;
+        self.log = Log::get(input)?;
         self.empty = input.list(Input::small)?;
         Ok(())
     }

@@ -53,8 +53,7 @@ impl Online {
             Own::Value(value) => value,
             own => own.over(&before),
         };
-        let is_certain = self.txns.get(txn).placed.is_none();
-        let version = Version { commit: moment.stamp, txn, value, kind, is_certain };
+        let version = Version { commit: moment.stamp, txn, value, kind };
         self.hold_version(&version);
         let simple = self.watch.is_empty() && next.is_none_or(|(_, kind)| kind == VersionKind::Set);
         if simple {
@@ -291,7 +290,7 @@ impl Online {
         let before = self.value_before(key, moment).unwrap_or_default();
         let kind = if matches!(own, Own::Appended(_)) { VersionKind::Append } else { VersionKind::Set };
         let value = own.over(&before);
-        self.put_version(key, Version { commit: moment.stamp, txn, value, kind, is_certain: true });
+        self.put_version(key, Version { commit: moment.stamp, txn, value, kind });
         self.touch_written(txn, key);
     }
 

@@ -2,11 +2,11 @@
 //!
 //! **What.** [`Shard::take`] follows the orders of one message ([`super::post`]) and answers with what came of them. It is the
 //! checker of [`Online`], steps 3 and 4 of [`super::receive`] and all of [`super::settle`], with three differences: sessions
-//! are somebody else's; findings carry their [`Rank`] instead of a number; and a transaction of unknown outcome takes
-//! effect only when whoever sees all workers says so.
+//! and transactions of unknown outcome are kept where transactions arrive, and findings carry their [`Rank`] instead of a
+//! number.
 //!
-//! **The answer** is how large the worker is, what it counted, its findings, its shares of predicate writes, and what it
-//! was asked for: the first look that a sleeper explains ([`Candidate`]), or its state.
+//! **The answer** is how large the worker is, what it counted, its findings, its shares of predicate writes, and its
+//! state if it was asked for.
 
 use super::codec::{Input, Output, invalid};
 use super::cold::{Cold, ColdKey, ColdRecord, ColdTime};
@@ -15,14 +15,12 @@ use super::post;
 use super::program::{Own, Program};
 use super::rank::{Phase, Rank, Ranked, Share, get_found, get_share, put_found, put_share};
 use super::receive::Local;
-use super::save::{get_counters, get_identity, get_program, get_tie, put_counters, put_tie};
+use super::save::{get_counters, get_identity, get_program, put_counters};
 use super::stamp::Stamp;
-use super::txns::{Tie, TxnNo};
-use super::unknown::Sleeper;
+use super::txns::TxnNo;
 use super::{Counters, Found, Online, Settings, Size};
 use crate::timestamped::shards::home;
 use crate::{Level, Ryow};
-use history::Name;
 use std::io::{self, Read};
 
 /// A worker.
@@ -47,24 +45,12 @@ pub(super) struct Progress {
     pub(super) counters: Counters,
 }
 
-/// A look that a transaction of unknown outcome explains.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Candidate {
-    pub(super) look: Rank,
-    pub(super) op: u32,
-    pub(super) key: Name,
-    pub(super) sleeper: u64,
-    /// The place of whoever looks among the commits.
-    pub(super) tie: Tie,
-}
-
 /// What came of a message.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) progress: Progress,
     pub(super) told: Vec<(Rank, Found)>,
     pub(super) shares: Vec<(Rank, Share)>,
-    pub(super) candidate: Option<Candidate>,
     pub(super) state: Option<Vec<u8>>,
 }
 
@@ -123,7 +109,6 @@ impl Shard {
         let names = Input::unsummed(&mut message).list(Input::name)?;
         let mut reader = Reader { message, keys: Vec::new() };
         let mut names = Some(names);
-        let mut is_between = false;
         while let Some((&order, rest)) = reader.message.split_first() {
             reader.message = rest;
             match order {
@@ -146,7 +131,6 @@ impl Shard {
                 order => {
                     let online = self.online.as_mut().ok_or_else(|| invalid("the first order"))?;
                     online.txns.sessions.extend(names.take().into_iter().flatten());
-                    is_between = order == post::SCAN || is_between && order != post::ADVANCE;
                     self.pieces += u64::from(matches!(order, post::POINTS | post::PROGRAM));
                     online.obey(order, &mut reader, &mut answer)?;
                 }
@@ -154,10 +138,7 @@ impl Shard {
         }
         if let Some(online) = &mut self.online {
             online.txns.sessions.extend(names.into_iter().flatten());
-            // Between the rounds of a watermark looks up to it are still open.
-            if !is_between {
-                online.make_room()?;
-            }
+            online.make_room()?;
             if let Some(ranked) = &mut online.ranked {
                 answer.told = std::mem::take(&mut ranked.told);
                 answer.shares = std::mem::take(&mut ranked.shares);
@@ -276,32 +257,10 @@ impl Online {
                 self.admit_program(txn, program, is_late)?;
                 self.txns.release(txn);
             }
-            post::SLEEPER => self.obey_sleeper(reader)?,
-            post::FORGET => {
-                let sleeper = reader.get(|input| input.number())?;
-                if let Some(sleeper) = self.sleeper(sleeper) {
-                    self.forget_sleeper(sleeper);
-                }
-            }
             post::ADVANCE => {
                 let (tick, watermark, horizon) = reader.get(get_advance)?;
                 self.set_rank(Rank::new(tick, Phase::Looks));
                 self.advance_to(watermark, Some(horizon))?;
-            }
-            post::SCAN => {
-                let (tick, watermark, horizon) = reader.get(get_advance)?;
-                self.set_rank(Rank::new(tick, Phase::Looks));
-                self.raise(watermark, Some(horizon));
-                answer.candidate = self.candidate(tick);
-            }
-            post::WAKE => {
-                let (look, sleeper, tie) =
-                    reader.get(|input| Ok((Rank::get(input)?, input.number()?, get_tie(input)?)))?;
-                self.set_rank(Rank::new(look.tick, Phase::Looks));
-                self.settle_looks(Some(&look))?;
-                if let Some(sleeper) = self.sleeper(sleeper) {
-                    self.wake(sleeper, look.stamp, tie)?;
-                }
             }
             post::SAVE => {
                 let mut state = Vec::new();
@@ -337,59 +296,6 @@ impl Online {
         self.txns.release(txn);
         Ok(())
     }
-
-    fn obey_sleeper(&mut self, reader: &mut Reader<'_>) -> io::Result<()> {
-        let mut sleeper = reader.get(|input| {
-            Ok(Sleeper {
-                session: input.small()?,
-                position: input.number()?,
-                id: input.option(Input::name)?,
-                commit: input.option(Input::stamp)?,
-                arrival: input.number()?,
-                program: Program::default(),
-                pinned: Vec::new(),
-            })
-        })?;
-        if sleeper.session as usize >= self.txns.sessions.len() {
-            return Err(invalid("a session"));
-        }
-        sleeper.program = reader.program(self)?;
-        sleeper.pinned = self.pin_named(&sleeper.program);
-        self.bed(sleeper);
-        Ok(())
-    }
-
-    fn sleeper(&self, arrival: u64) -> Option<usize> {
-        self.dormant.sleepers.iter().position(|sleeper| sleeper.arrival == arrival)
-    }
-
-    /// The first look up to the watermark that a sleeper explains.
-    fn candidate(&self, tick: u64) -> Option<Candidate> {
-        if self.dormant.is_empty() {
-            return None;
-        }
-        let mut looks = self.looks.iter().take_while(|(stamp, _)| *stamp <= self.watermark).peekable();
-        let mut together: Vec<TxnNo> = Vec::new();
-        while let Some(&(stamp, txn)) = looks.next() {
-            together.push(txn);
-            if looks.peek().is_some_and(|(next, _)| *next == stamp) {
-                continue;
-            }
-            self.sort_looks(&mut together);
-            for txn in together.drain(..) {
-                if let Some((op, key, sleeper)) = self.explained(txn) {
-                    return Some(Candidate {
-                        look: self.look_rank(tick, txn),
-                        op,
-                        key: self.keys.get(key).name.clone(),
-                        sleeper: self.dormant.sleepers[sleeper].arrival,
-                        tie: self.txns.tie(txn),
-                    });
-                }
-            }
-        }
-        None
-    }
 }
 
 fn get_advance(input: &mut Input<'_>) -> io::Result<(u64, Stamp, Stamp)> {
@@ -416,13 +322,6 @@ impl Answer {
             rank.put(out)?;
             put_share(out, share)
         })?;
-        out.option(self.candidate.as_ref(), |out, candidate| {
-            candidate.look.put(out)?;
-            out.number(u64::from(candidate.op))?;
-            out.name(&candidate.key)?;
-            out.number(candidate.sleeper)?;
-            put_tie(out, &candidate.tie)
-        })?;
         out.option(self.state.as_ref(), |out, state| {
             out.number(state.len() as u64)?;
             out.bytes(state)
@@ -446,15 +345,6 @@ impl Answer {
         let counters = get_counters(&mut input)?;
         let told = input.list(|input| Ok((Rank::get(input)?, get_found(input)?)))?;
         let shares = input.list(|input| Ok((Rank::get(input)?, get_share(input)?)))?;
-        let candidate = input.option(|input| {
-            Ok(Candidate {
-                look: Rank::get(input)?,
-                op: input.small()?,
-                key: input.name()?,
-                sleeper: input.number()?,
-                tie: get_tie(input)?,
-            })
-        })?;
         let has_state = input.flag()?;
         let mut state = None;
         if has_state {
@@ -462,6 +352,6 @@ impl Answer {
             let rest = bytes;
             state = Some(rest.get(..len).ok_or_else(|| invalid("a state"))?.to_vec());
         }
-        Ok(Self { progress: Progress { pieces, size, counters }, told, shares, candidate, state })
+        Ok(Self { progress: Progress { pieces, size, counters }, told, shares, state })
     }
 }

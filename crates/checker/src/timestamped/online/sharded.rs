@@ -12,10 +12,8 @@
 //! **One watermark.** It is decided where transactions arrive and travels in the same messages, in order. A worker that
 //! follows it has seen every piece that was sent before; so what is final there is final.
 //!
-//! **Transactions of unknown outcome** are the one thing that does not fall apart by key: one takes effect at the first
-//! look that it explains, whichever worker has that, and then everywhere. So while there are any, a watermark goes out in
-//! rounds: every worker says which of its looks is the first that one explains; the first of all is taken; looks before it
-//! become final, the transaction takes effect; and again, until nobody has one.
+//! **Transactions of unknown outcome** do not fall apart by key. They stay where transactions arrive, with what arrived
+//! around them, and so do wrong results that one of them may explain ([`super::unknown`]); workers know nothing of them.
 //!
 //! **A saved state** is that of where transactions arrive, then that of each worker. It can be restored on any number of
 //! workers, and by [`Online::restore`] ([`super::regroup`]).
@@ -26,7 +24,7 @@ use super::post::Posts;
 use super::rank::{Phase, Rank, Ranked, Share, share_key};
 use super::regroup;
 use super::save::Damaged;
-use super::shard::{Answer, Candidate, Shard};
+use super::shard::{Answer, Shard};
 use super::stamp::Stamp;
 use super::{Cold, Counters, Found, Kind, Online, Settings, Size};
 use crate::timestamped::{Axiom, Refusal};
@@ -112,7 +110,6 @@ pub struct Sharded {
     shares: Vec<(Rank, Share)>,
     counters: Vec<Counters>,
     standings: Vec<Standing>,
-    candidates: Vec<Candidate>,
     state: Option<Vec<u8>>,
     /// What each worker was told to keep in memory at most.
     share: Option<usize>,
@@ -224,7 +221,6 @@ impl Sharded {
             shares: Vec::new(),
             counters: vec![Counters::default(); count],
             standings: vec![Standing::default(); count],
-            candidates: Vec::new(),
             state: None,
             share: None,
         }
@@ -302,9 +298,6 @@ impl Sharded {
         self.front.next_tick();
         self.front.raise(watermark, horizon);
         let (tick, watermark, horizon) = (self.front.tick(), self.front.watermark, self.front.horizon);
-        if !self.front.dormant.is_empty() {
-            self.wake_those_seen(tick, watermark, horizon)?;
-        }
         if let Some(posts) = &mut self.front.posts {
             posts.advance(tick, watermark, horizon)?;
         }
@@ -315,33 +308,12 @@ impl Sharded {
         }
         self.front.set_rank(Rank::new(tick, Phase::Sessions));
         self.front.tell_lost();
-        self.front.forget_sleepers();
-        Ok(())
-    }
-
-    /// The rounds of a watermark while there are transactions of unknown outcome.
-    fn wake_those_seen(&mut self, tick: u64, watermark: Stamp, horizon: Stamp) -> io::Result<()> {
-        loop {
-            if let Some(posts) = &mut self.front.posts {
-                posts.scan(tick, watermark, horizon)?;
-            }
-            // What this watermark brings is not complete yet.
-            self.send(tick - 1)?;
-            self.catch_up_with_sent()?;
-            let candidates = std::mem::take(&mut self.candidates);
-            let first = candidates.into_iter().min_by(|a, b| {
-                self.front.compare_ranks(&a.look, &b.look).then_with(|| (a.op, &a.key).cmp(&(b.op, &b.key)))
-            });
-            let Some(Candidate { look, sleeper, tie, .. }) = first else { return Ok(()) };
-            let dormant = &mut self.front.dormant;
-            dormant.sleepers.retain(|other| other.arrival != sleeper);
-            dormant.placed += 1;
-            self.front.counters.took_effect += 1;
-            let tie = Online::tie_of_woken(look.after, tie, self.front.dormant.placed);
-            if let Some(posts) = &mut self.front.posts {
-                posts.wake(&look, sleeper, &tie)?;
-            }
+        self.front.tell_jumps();
+        if self.front.may_decide_unknown() {
+            self.catch_up()?;
         }
+        self.front.decide_unknown();
+        Ok(())
     }
 
     /// Sends what waits; everything up to a tick will have been told when it is answered.
@@ -371,11 +343,10 @@ impl Sharded {
         let Some(answers) = self.workers.answers(wait)? else { return Ok(false) };
         let until = self.under_way.pop_front().unwrap_or(0);
         for (worker, bytes) in answers.into_iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
-            let Answer { progress, told, shares, candidate, state } = Answer::get(&bytes)
+            let Answer { progress, told, shares, state } = Answer::get(&bytes)
                 .map_err(|error| io::Error::new(error.kind(), format!("worker {worker}: {error}")))?;
             self.told.extend(told);
             self.shares.extend(shares);
-            self.candidates.extend(candidate);
             self.state = state.or(self.state.take());
             if let (Some(standing), Some(counters)) =
                 (self.standings.get_mut(worker), self.counters.get_mut(worker))
@@ -403,8 +374,8 @@ impl Sharded {
         let shares: Vec<(Rank, Share)> = self.shares.extract_if(.., |(rank, _)| is_ready(rank)).collect();
         ready.extend(self.wrong_counts(shares));
         ready.sort_by(|a, b| self.front.compare_told(a, b));
-        for (_, found) in ready {
-            self.front.number(found);
+        for (rank, found) in ready {
+            self.front.number_unless_held(found, rank.tick);
         }
     }
 

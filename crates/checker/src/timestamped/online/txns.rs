@@ -33,9 +33,6 @@ pub(super) struct Txn {
     /// The id it was given.
     pub(super) id: Option<Box<Name>>,
     pub(super) class: Class,
-    /// Of unknown outcome: it took effect because somebody saw it, at this place among those with the
-    /// same commit timestamp.
-    pub(super) placed: Option<Box<Tie>>,
     pub(super) holders: u32,
     /// In how many queues for a verdict it is.
     pub(super) queues: u8,
@@ -50,8 +47,6 @@ pub(super) enum Class {
     Writer,
     /// It only reads.
     Reader,
-    /// Its outcome was unknown; it took effect after everything else at this moment.
-    Last,
 }
 
 /// The place of a transaction among those with the same commit timestamp.
@@ -62,8 +57,6 @@ pub(super) struct Tie {
     pub(super) start: Stamp,
     pub(super) session: u32,
     pub(super) position: u64,
-    /// Those that were placed right before a transaction, in the order in which they were.
-    pub(super) sub: u64,
 }
 
 /// A key that a transaction read or wrote.
@@ -178,7 +171,6 @@ impl Txns {
             arrival: 0,
             id: None,
             class: Class::Reader,
-            placed: None,
             holders: 0,
             queues: 0,
             touched: Vec::new(),
@@ -236,7 +228,7 @@ impl Txns {
             let tie = self.tie(number);
             let session = self.sessions.get(tie.session as usize);
             let arrival = self.get(number).arrival;
-            (tie.class, tie.at_once, tie.start, session, tie.position, tie.sub, arrival)
+            (tie.class, tie.at_once, tie.start, session, tie.position, arrival)
         };
         key(a.txn).cmp(&key(b.txn))
     }
@@ -244,16 +236,12 @@ impl Txns {
     /// Its place among those with the same commit timestamp.
     pub(super) fn tie(&self, number: TxnNo) -> Tie {
         let txn = self.get(number);
-        match &txn.placed {
-            Some(tie) => (**tie).clone(),
-            None => Tie {
-                class: txn.class,
-                at_once: txn.start >= txn.commit,
-                start: txn.start,
-                session: txn.session,
-                position: txn.position,
-                sub: u64::MAX,
-            },
+        Tie {
+            class: txn.class,
+            at_once: txn.start >= txn.commit,
+            start: txn.start,
+            session: txn.session,
+            position: txn.position,
         }
     }
 }
