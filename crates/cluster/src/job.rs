@@ -4,6 +4,7 @@ use crate::clocks::{self, Commons, Why};
 use crate::components;
 use crate::exchange::{everybody, exchange};
 use crate::gather::{Census, gather};
+use crate::greeting::Greeting;
 use crate::ids::Ids;
 use crate::monitor::Monitor;
 use crate::setup::{Failure, Setup};
@@ -72,7 +73,8 @@ pub fn check(mut job: Job) -> Result<Answer, Failure> {
     let setup = job.setup.clone();
     let job = Arc::new(job);
     let commons = Commons::default();
-    setup.run(move |worker| {
+    let greeting = job.greeting();
+    setup.run(greeting, move |worker| {
         let answer = work(worker, &job, &commons);
         job.monitor.standing(worker.index()).is_done();
         answer
@@ -247,11 +249,30 @@ fn tell(
 }
 
 impl Job {
-    /// What all processes must agree on, in words.
-    pub(crate) fn asked(&self) -> String {
-        let Claim { level, by, ryow, clock_skew, mixed, vendor: _ } = self.claim;
-        let (by, ryow) = (by.name(), ryow.name());
-        format!("{level} by {by}, reads of own writes {ryow}, skew {clock_skew}, mixed {mixed}")
+    /// What all processes must agree on.
+    fn greeting(&self) -> Greeting {
+        let Claim { level, by, ryow, clock_skew, mixed, vendor } = self.claim;
+        let greeting = Greeting::new("check");
+        if self.setup.processes() == 1 {
+            return greeting;
+        }
+        let vendor = vendor.map_or("none".to_owned(), |it| format!("{} {}", it.database, it.level));
+        let format = self.reading.format.map_or("detected", |format| format.name());
+        let shards = match self.share {
+            Share::All => "shared",
+            Share::Own => "own",
+        };
+        greeting
+            .with("the level", level)
+            .with("--by", by.name())
+            .with("--ryow", ryow.name())
+            .with("--clock-skew", clock_skew)
+            .with("--mixed", mixed)
+            .with("--profile", vendor)
+            .with("--lenient", self.reading.lenient)
+            .with("--format", format)
+            .with("--shards", shards)
+            .with_files(&self.paths, self.share)
     }
 
     /// The level that is replayed by timestamps, if any is.

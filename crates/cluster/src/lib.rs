@@ -3,6 +3,7 @@
 //! The nouns:
 //!
 //! * [`Setup`] — who works: threads of this process, and other processes over TCP.
+//! * [`Greeting`] — what processes must agree on before they work together.
 //! * [`Job`] — what is checked: files or folders of shards, a level, options.
 //! * [`Answer`] — the outcome with the history that its argument speaks of, at process 0; the verdict everywhere.
 //!
@@ -24,12 +25,13 @@
 //!
 //! Distribution only ever accepts: what it does not settle is gathered and decided by the code that decides everything
 //! else, so no verdict and no argument depends on how many worked on it, or on who read what. Messages, their order and
-//! the end of a run are Timely's ([McSherry et al., Naiad, SOSP 2013]); there is no protocol of our own.
+//! the end of a run are Timely's ([McSherry et al., Naiad, SOSP 2013]); beyond the greeting there is no protocol of our own.
 
 mod clocks;
 mod components;
 mod exchange;
 mod gather;
+mod greeting;
 mod ids;
 mod job;
 mod monitor;
@@ -38,6 +40,7 @@ mod setup;
 mod source;
 mod timestamps;
 
+pub use greeting::Greeting;
 pub use job::{Answer, Found, Job, check};
 pub use monitor::{Monitor, Standing};
 pub use online::{Gone, Hands, hire, serve};

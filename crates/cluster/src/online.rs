@@ -16,6 +16,7 @@
 //! process that vanishes is noticed by the others' connections ([`crate::Cluster::watch`]). Nobody waits for ever, and nothing is
 //! told that the missing one had a part in.
 
+use crate::greeting::Greeting;
 use crate::setup::{Failure, Setup, said};
 use checker::timestamped::online::{Cold, Shard, Workers};
 use std::collections::BTreeMap;
@@ -103,7 +104,7 @@ pub fn hire(
     let common = Arc::new(Common { stumbled: OnceLock::new(), cold: Box::new(cold) });
     let (setup, shared) = (setup.clone(), Arc::clone(&common));
     let dataflow = std::thread::Builder::new().name("dataflow".to_owned()).spawn(move || {
-        setup.run(move |worker| {
+        setup.run(Greeting::new("watch"), move |worker| {
             let ends = match worker.index() {
                 0 => ends.lock().unwrap_or_else(PoisonError::into_inner).take(),
                 _ => None,
@@ -116,10 +117,12 @@ pub fn hire(
             let messages = Some(messages);
             Ok(Hands { messages, answers, first, count, common, dataflow: Some(dataflow) })
         }
-        Err(_) => Err(gone(match dataflow.join() {
-            Ok(Err(failure)) => failure.to_string(),
-            _ => "the workers did not start".to_owned(),
-        })),
+        Err(_) => Err(match dataflow.join() {
+            // That is no worker that is gone: the command is wrong.
+            Ok(Err(Failure::Disagreement(why))) => io::Error::new(io::ErrorKind::InvalidInput, why),
+            Ok(Err(failure)) => gone(failure.to_string()),
+            _ => gone("the workers did not start".to_owned()),
+        }),
     }
 }
 
@@ -127,7 +130,7 @@ pub fn hire(
 pub fn serve(setup: &Setup) -> Result<(), Failure> {
     let common = Arc::new(Common { stumbled: OnceLock::new(), cold: Box::new(|_| None) });
     let shared = Arc::clone(&common);
-    setup.run(move |worker| work(worker, None, &shared))?;
+    setup.run(Greeting::new("watch"), move |worker| work(worker, None, &shared))?;
     match common.stumbled.get() {
         Some(why) => Err(Failure::Worker(why.clone())),
         None => Ok(()),

@@ -1,15 +1,16 @@
 //! Who works: threads, and processes that find each other over TCP.
 //!
-//! Processes greet each other as Timely's own do — whoever has the larger number calls, and says its number — but give up
-//! after a while and say who did not come. From then on everything is Timely's.
+//! Processes greet each other as Timely's own do — the one with the larger number calls — but they also compare what they
+//! are to do ([`crate::greeting`]), give up after a while and say who did not come. From then on everything is Timely's.
 
+use crate::greeting::{self, Greeting};
 use std::any::Any;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use timely::WorkerConfig;
 use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
@@ -111,9 +112,10 @@ impl Setup {
     /// wait for what will never come, and are left behind.
     pub(crate) fn run<T: Send + 'static>(
         &self,
+        greeting: Greeting,
         work: impl Fn(&mut Worker) -> T + Send + Sync + 'static,
     ) -> Result<T, Failure> {
-        let (builders, others) = self.builders()?;
+        let (builders, others) = self.builders(&greeting)?;
         let (tell, told) = channel();
         let work = move |worker: &mut Worker| {
             let done = catch_unwind(AssertUnwindSafe(|| work(worker)));
@@ -146,7 +148,13 @@ impl Setup {
         first.map(|(_, done)| done).ok_or_else(|| Failure::Worker("no worker was started".to_owned()))
     }
 
-    fn builders(&self) -> Result<(Vec<AllocatorBuilder>, Box<dyn Any + Send>), Failure> {
+    /// What every task has in common.
+    fn greeting(&self, greeting: Greeting) -> Greeting {
+        let hosts = self.cluster.as_ref().map_or(String::new(), |cluster| cluster.addresses.join(" "));
+        greeting.with("the list of hosts", hosts).with("--workers", self.workers)
+    }
+
+    fn builders(&self, greeting: &Greeting) -> Result<(Vec<AllocatorBuilder>, Box<dyn Any + Send>), Failure> {
         let Some(cluster) = self.cluster.as_ref().filter(|cluster| cluster.addresses.len() > 1) else {
             let communication = match self.workers {
                 1 => Communication::Thread,
@@ -154,7 +162,7 @@ impl Setup {
             };
             return communication.try_build().map_err(Failure::Worker);
         };
-        let sockets = cluster.connect()?;
+        let sockets = cluster.connect(&self.greeting(greeting.clone()))?;
         let hooks = Hooks::default();
         let local = ProcessBuilder::new_typed_vector(self.workers, hooks.refill.clone(), hooks.spill.clone());
         let (builders, guard) =
@@ -166,19 +174,62 @@ impl Setup {
 
 /// How often somebody who is not there yet is called.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long a connection that was accepted may take to greet.
+const GREETING_MAX: Duration = Duration::from_secs(2);
+/// How long to wait for others when it is known that nothing will come of it, so that they hear of it too.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// What is known while processes meet.
+struct Meeting<'a> {
+    greeting: &'a Greeting,
+    state: Mutex<State>,
+}
+
+struct State {
+    end: Instant,
+    refusal: Option<String>,
+}
+
+impl Meeting<'_> {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) -> Instant {
+        self.lock().end
+    }
+
+    /// Compares greetings; the first difference is what is told.
+    fn compare(&self, own: usize, other: usize, theirs: &Greeting, address: &str) {
+        if let Some(refusal) = greeting::refusal((own, self.greeting), (other, theirs), address) {
+            let mut state = self.lock();
+            state.end = state.end.min(Instant::now() + FAREWELL);
+            state.refusal.get_or_insert(refusal);
+        }
+    }
+}
 
 impl Cluster {
-    /// A connection to every other process.
-    fn connect(&self) -> Result<Vec<Option<TcpStream>>, Failure> {
-        let end = Instant::now() + self.patience;
+    /// A connection to every other process, all of which are to do the same.
+    fn connect(&self, greeting: &Greeting) -> Result<Vec<Option<TcpStream>>, Failure> {
+        let state = State { end: Instant::now() + self.patience, refusal: None };
+        let meeting = Meeting { greeting, state: Mutex::new(state) };
         let own = &self.addresses[self.process];
         let listener = TcpListener::bind(own)
             .map_err(|error| Failure::Connection(format!("cannot listen on {own}: {error}")))?;
+        let met = self.meet(&listener, &meeting);
+        match meeting.lock().refusal.take() {
+            Some(refusal) => Err(Failure::Disagreement(refusal)),
+            None => met,
+        }
+    }
+
+    fn meet(&self, listener: &TcpListener, meeting: &Meeting<'_>) -> Result<Vec<Option<TcpStream>>, Failure> {
         let mut sockets: Vec<Option<TcpStream>> = self.addresses.iter().map(|_| None).collect();
         std::thread::scope(|scope| {
             let calls: Vec<_> =
-                (0..self.process).map(|other| scope.spawn(move || self.call(other, end))).collect();
-            self.listen(&listener, &mut sockets, end)?;
+                (0..self.process).map(|other| scope.spawn(move || self.call(other, meeting))).collect();
+            self.listen(listener, &mut sockets, meeting)?;
             for (other, call) in calls.into_iter().enumerate() {
                 let called = call.join().map_err(|_| Failure::Connection("a call failed".to_owned()))?;
                 sockets[other] = Some(called?);
@@ -187,14 +238,14 @@ impl Cluster {
         })
     }
 
-    fn call(&self, other: usize, end: Instant) -> Result<TcpStream, Failure> {
+    fn call(&self, other: usize, meeting: &Meeting<'_>) -> Result<TcpStream, Failure> {
         let address = &self.addresses[other];
         loop {
-            let error = match self.try_call(address) {
+            let error = match self.try_call(other, address, meeting) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => error,
             };
-            if Instant::now() >= end {
+            if Instant::now() >= meeting.end() {
                 return Err(Failure::Connection(format!(
                     "process {other} at {address} did not come within {} s: {error}",
                     self.patience.as_secs()
@@ -204,12 +255,18 @@ impl Cluster {
         }
     }
 
-    fn try_call(&self, address: &str) -> io::Result<TcpStream> {
+    fn try_call(&self, other: usize, address: &str, meeting: &Meeting<'_>) -> io::Result<TcpStream> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in address.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, Duration::from_secs(2)) {
+        for to in address.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&to, Duration::from_secs(2)) {
                 Ok(mut stream) => {
-                    stream.write_all(&(self.process as u64).to_be_bytes())?;
+                    greeting::say(&mut stream, self.process, meeting.greeting)?;
+                    let (number, theirs) = greeting::hear(&mut stream, meeting.end())?;
+                    if number != other {
+                        let said = format!("what answers there is process {number}");
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, said));
+                    }
+                    meeting.compare(self.process, other, &theirs, address);
                     return watched(stream);
                 }
                 Err(error) => last = error,
@@ -223,22 +280,23 @@ impl Cluster {
         &self,
         listener: &TcpListener,
         sockets: &mut [Option<TcpStream>],
-        end: Instant,
+        meeting: &Meeting<'_>,
     ) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::Connection(format!("nobody can be listened to: {error}"));
+        let failed =
+            |error: io::Error| Failure::Connection(format!("no connection can be accepted: {error}"));
         listener.set_nonblocking(true).map_err(failed)?;
         while let Some(missing) = (self.process + 1..sockets.len()).find(|&other| sockets[other].is_none()) {
             match listener.accept() {
                 Ok((stream, _)) => {
-                    if let Ok((other, stream)) = self.greeted(stream)
-                        && let Some(socket @ None) = sockets.get_mut(other)
-                        && other > self.process
+                    // Strangers are not answered. A process that calls again did not hear the first answer.
+                    if let Ok((other, stream)) = self.greeted(stream, meeting)
+                        && let Some(socket) = sockets.get_mut(other)
                     {
                         *socket = Some(stream);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if Instant::now() >= end {
+                    if Instant::now() >= meeting.end() {
                         return Err(Failure::Connection(format!(
                             "process {missing} at {} did not come within {} s",
                             self.addresses[missing],
@@ -253,13 +311,16 @@ impl Cluster {
         Ok(())
     }
 
-    fn greeted(&self, mut stream: TcpStream) -> io::Result<(usize, TcpStream)> {
+    fn greeted(&self, mut stream: TcpStream, meeting: &Meeting<'_>) -> io::Result<(usize, TcpStream)> {
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        let mut number = [0; 8];
-        stream.read_exact(&mut number)?;
-        stream.set_read_timeout(None)?;
-        let other = usize::try_from(u64::from_be_bytes(number)).unwrap_or(usize::MAX);
+        let (other, theirs) = greeting::hear(&mut stream, Instant::now() + GREETING_MAX)?;
+        let known = self.addresses.get(other).filter(|_| other > self.process);
+        greeting::say(&mut stream, self.process, meeting.greeting)?;
+        let from = stream.peer_addr()?.to_string();
+        meeting.compare(self.process, other, &theirs, known.unwrap_or(&from));
+        if known.is_none() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         Ok((other, watched(stream)?))
     }
 }
@@ -301,7 +362,11 @@ impl Cluster {
 
 #[cfg(test)]
 mod tests {
-    use super::hosts;
+    use super::{Cluster, Failure, Greeting, Setup, hosts};
+    use corpus::Loopback;
+    use std::io::Write;
+    use std::net::{SocketAddr, TcpStream};
+    use std::time::Duration;
 
     #[test]
     fn a_list_of_hosts_is_read() {
@@ -312,5 +377,106 @@ mod tests {
         );
         assert_eq!(hosts("a:1\nb"), Err("line 2: b is no host:port".into()));
         assert!(hosts("# nobody\n").is_err());
+    }
+
+    /// Processes with these greetings meet, each in a thread.
+    fn meet(setups: Vec<(Setup, Greeting)>) -> Vec<Result<usize, Failure>> {
+        let threads: Vec<_> = setups
+            .into_iter()
+            .map(|(setup, greeting)| {
+                std::thread::spawn(move || {
+                    let greeting = setup.greeting(greeting);
+                    let cluster = setup.cluster.expect("a cluster");
+                    Ok(cluster.connect(&greeting)?.iter().flatten().count())
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    }
+
+    fn setups(loopback: &Loopback, count: usize) -> impl Fn(usize) -> Setup {
+        let addresses = loopback.addresses(count);
+        move |process| {
+            let patience = Duration::from_secs(60);
+            Setup { workers: 1, cluster: Some(Cluster { addresses: addresses.clone(), process, patience }) }
+        }
+    }
+
+    #[test]
+    fn processes_meet_if_all_of_them_are_to_do_the_same() {
+        let loopback = Loopback::hold().expect("an address");
+        let setup = setups(&loopback, 3);
+        let greeting = || Greeting::new("check").with("the level", "SI");
+        let met = meet((0..3).map(|process| (setup(process), greeting())).collect());
+        assert_eq!(met, [Ok(2), Ok(2), Ok(2)]);
+    }
+
+    /// Each field that all have in common is compared, and the third process hears of a difference between two others, too.
+    #[test]
+    fn who_differs_is_named_on_all_sides() {
+        let loopback = Loopback::hold().expect("an address");
+        let setup = setups(&loopback, 3);
+        let mut workers = setup(2);
+        workers.workers = 4;
+        let mut other = setup(2);
+        if let Some(cluster) = &mut other.cluster {
+            cluster.patience = Duration::from_secs(59);
+        }
+        let mut hosts = setup(2);
+        if let Some(cluster) = &mut hosts.cluster {
+            cluster.addresses.push("127.0.0.1:1".to_owned());
+        }
+        let cases = [
+            (workers, Greeting::new("check"), Some("--workers is 4 for process 2 and 1 for process 0")),
+            (
+                setup(2),
+                Greeting::new("watch"),
+                Some("command is watch for process 2 and check for process 0"),
+            ),
+            (setup(2), Greeting::of_version("0.0.9"), Some("version is 0.0.9 for process 2 and ")),
+            (
+                setup(2),
+                Greeting::new("check").with("--x", 1),
+                Some("--x is 1 for process 2 and absent for process 0"),
+            ),
+            (hosts, Greeting::new("check"), Some("the list of hosts is ")),
+            (other, Greeting::new("check"), None),
+        ];
+        for (third, greeting, expected) in cases {
+            let others = [0, 1].map(|process| (setup(process), Greeting::new("check")));
+            let met = meet(others.into_iter().chain([(third, greeting)]).collect());
+            let Some(expected) = expected else {
+                assert!(met.iter().all(Result::is_ok), "{met:?}");
+                continue;
+            };
+            assert!(met.iter().all(|it| matches!(it, Err(Failure::Disagreement(_)))), "{expected}: {met:?}");
+            let said = met[0].as_ref().expect_err("refused").to_string();
+            assert!(said.contains(expected), "{expected}: {said}");
+            assert!(said.starts_with("process 2 at 127."), "{said}");
+        }
+    }
+
+    /// What is no process is not taken for one, and keeps nobody from meeting.
+    #[test]
+    fn strangers_do_no_harm() {
+        let loopback = Loopback::hold().expect("an address");
+        let setup = setups(&loopback, 2);
+        let address: SocketAddr = loopback.addresses(1)[0].parse().expect("an address");
+        let first = setup(0);
+        let waiting = std::thread::spawn(move || meet(vec![(first, Greeting::new("check"))]));
+        let bytes: [&[u8]; 4] =
+            [b"GET / HTTP/1.1\r\n\r\n", b"taipan 1\xff\xff\xff\xff", b"taipan 1\0\0\0\x02{}", b""];
+        let mut open = Vec::new();
+        for bytes in bytes {
+            let mut stream = (0..1000).find_map(|_| {
+                std::thread::sleep(Duration::from_millis(10));
+                TcpStream::connect(address).ok()
+            });
+            let stream = stream.as_mut().expect("process 0 listens");
+            stream.write_all(bytes).expect("it reads");
+            open.push(stream.try_clone().expect("a copy"));
+        }
+        assert_eq!(meet(vec![(setup(1), Greeting::new("check"))]), [Ok(1)]);
+        assert_eq!(waiting.join().expect("no panic"), [Ok(1)]);
     }
 }

@@ -53,8 +53,6 @@ pub(crate) const PARTS_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Holding {
     process: usize,
-    /// What it checks, which all must agree on.
-    asked: String,
     files: Vec<(String, u64)>,
     error: Option<String>,
 }
@@ -66,7 +64,6 @@ pub(crate) fn deal(worker: &mut Worker, job: &Job) -> Result<Vec<Dealt>, Failure
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let holding = Holding {
         process: job.setup.process(),
-        asked: job.asked(),
         files: cut.iter().flatten().map(|(file, pieces)| (name(file), pieces.len() as u64)).collect(),
         error: cut.as_ref().err().map(ToString::to_string),
     };
@@ -74,12 +71,6 @@ pub(crate) fn deal(worker: &mut Worker, job: &Job) -> Result<Vec<Dealt>, Failure
     for holding in &all {
         if let Some(error) = &holding.error {
             return Err(Failure::Input(of_process(job, holding.process, error)));
-        }
-        if holding.asked != all[0].asked || job.share == Share::All && holding.files != all[0].files {
-            return Err(Failure::Disagreement(format!(
-                "process {} checks something else: {} of {:?}, process {} {} of {:?}",
-                holding.process, holding.asked, holding.files, all[0].process, all[0].asked, all[0].files
-            )));
         }
     }
     let cut = cut?;

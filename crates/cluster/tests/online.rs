@@ -6,6 +6,7 @@ use checker::timestamped::online::{
 };
 use checker::{Level, Rule};
 use cluster::{Cluster, Gone, Setup, hire, serve};
+use corpus::Loopback;
 use history::formats::{Format, ReadOptions, read_bytes};
 use history::{History, Timestamp};
 use std::io;
@@ -141,8 +142,9 @@ fn processes_tell_what_one_thread_tells() {
     for (seed, count) in [(1000, 2), (1001, 3), (1002, 2)] {
         let expected = alone(seed);
         let mut others = Vec::new();
+        let loopback = Loopback::hold().expect("an address");
         let found = together(seed, || {
-            let addresses = corpus::addresses(count);
+            let addresses = loopback.addresses(count);
             let setup = |process: usize| {
                 let cluster =
                     Cluster { addresses: addresses.clone(), process, patience: Duration::from_secs(60) };
@@ -217,7 +219,8 @@ fn a_worker_that_stumbles_ends_the_run_and_is_named() {
 
 #[test]
 fn a_process_that_does_not_come_is_named() {
-    let addresses = corpus::addresses(2);
+    let loopback = Loopback::hold().expect("an address");
+    let addresses = loopback.addresses(2);
     let cluster = Cluster { addresses: addresses.clone(), process: 0, patience: Duration::from_millis(200) };
     let error = hire(&Setup { workers: 1, cluster: Some(cluster) }, |_| None).expect_err("nobody comes");
     assert!(Gone::is_behind(&error), "{error:?}");

@@ -1,15 +1,18 @@
-//! The labelled histories that tests compare with: where they are, and what their labels say.
+//! What tests of several crates share: the labelled histories that they compare with, and addresses to listen on.
 //!
-//! One noun: a [`Labelled`] history is a file or directory with the counts and verdicts that somebody else gave it.
+//! Two nouns: a [`Loopback`] is an address of this machine that belongs to one test; a [`Labelled`] history is a file or
+//! directory with the counts and verdicts that others gave it.
 //! The corpus itself is not part of this repository; tests that need it skip, aloud, where it is not there.
 //!
 //! Beside them: what tests [need](needs()) of the machine, and what happens where that is missing.
 //!
 //! This crate is never part of the program.
 
+mod loopback;
 mod needs;
 
-pub use needs::{addresses, browser, missing, needs, server};
+pub use loopback::Loopback;
+pub use needs::{browser, missing, needs, server};
 
 use std::collections::BTreeMap;
 use std::fs::File;

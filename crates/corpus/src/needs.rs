@@ -78,16 +78,6 @@ fn program(names: &[&str]) -> Option<PathBuf> {
     folders.flat_map(|folder| names.iter().map(move |name| folder.join(name))).find(|path| path.is_file())
 }
 
-/// Loopback addresses that no other test uses, so that none has to be found free and let go again before it is used.
-///
-/// All of 127.0.0.0/8 is this machine: a process has a host of its own there, which its number gives, and counts its ports.
-pub fn addresses(count: usize) -> Vec<String> {
-    static NEXT: AtomicU16 = AtomicU16::new(20_000);
-    let [_, high, middle, low] = std::process::id().to_be_bytes();
-    let host = Ipv4Addr::new(127, 64 | (high & 0x3f), middle, low);
-    (0..count).map(|_| format!("{host}:{}", NEXT.fetch_add(1, Ordering::Relaxed))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,13 +91,5 @@ mod tests {
     #[test]
     fn programs_are_found_or_not() {
         assert!(needs("sh") && !needs("no-such-program-anywhere"));
-    }
-
-    #[test]
-    fn addresses_can_be_listened_on_and_differ() {
-        let addresses = addresses(3);
-        let held: Vec<std::net::TcpListener> =
-            addresses.iter().map(|it| std::net::TcpListener::bind(it).expect("it is free")).collect();
-        assert_eq!(held.len(), 3);
     }
 }

@@ -75,9 +75,8 @@ mod several {
         match failure {
             Failure::Input(_) => ControlFlow::Continue(Exit::Error),
             Failure::Worker(_) => ControlFlow::Break(Exit::Undecided),
-            Failure::Disagreement(_) | Failure::Connection(_) | Failure::Limit(_) => {
-                ControlFlow::Continue(Exit::Undecided)
-            }
+            Failure::Disagreement(_) => ControlFlow::Break(Exit::Error),
+            Failure::Connection(_) | Failure::Limit(_) => ControlFlow::Continue(Exit::Undecided),
         }
     }
 
@@ -191,7 +190,7 @@ mod several {
             exit = exit.and(match answer {
                 Err(failure) => {
                     let reason = failure.to_string();
-                    if let Failure::Input(_) = failure {
+                    if let Failure::Input(_) | Failure::Disagreement(_) = failure {
                         sink.trouble(&name, reason, console, progress);
                     } else {
                         if !matches!(failure, Failure::Limit(_)) {

@@ -35,7 +35,7 @@ mod several {
     use crate::console::Stop;
     use crate::exit::Exit;
     use checker::timestamped::online::{Cold, Workers};
-    use cluster::Gone;
+    use cluster::{Failure, Gone};
     use std::io;
     use std::sync::Arc;
 
@@ -74,13 +74,14 @@ mod several {
             cluster.watch(Arc::new(end));
         }
         console.note(format_args!("process {process} has keys for process 0, which tells"));
-        Some(Ok(match cluster::serve(&setup) {
-            Ok(()) => Exit::Accepted,
+        Some(match cluster::serve(&setup) {
+            Ok(()) => Ok(Exit::Accepted),
+            Err(Failure::Disagreement(why)) => Err(Stop::Error(why)),
             Err(failure) => {
                 console.error(failure);
-                Exit::Undecided
+                Ok(Exit::Undecided)
             }
-        }))
+        })
     }
 
     /// Whether a worker is gone.

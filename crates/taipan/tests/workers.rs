@@ -2,6 +2,7 @@
 #![cfg(feature = "cluster")]
 #![expect(clippy::print_stdout, reason = "what is skipped is said aloud")]
 
+use corpus::Loopback;
 use history::Builder;
 use history::formats::{Format, Part, Warnings, Writing, jsonl};
 use std::io::Write;
@@ -52,8 +53,8 @@ fn hosts(folder: &Path, addresses: &[String]) -> String {
     path.display().to_string()
 }
 
-fn loopback(count: usize) -> Vec<String> {
-    corpus::addresses(count)
+fn loopback() -> Loopback {
+    Loopback::hold().expect("an address")
 }
 
 #[test]
@@ -92,7 +93,8 @@ fn processes_agree_and_the_first_tells() {
     let path = generate(folder.path(), "bad.jsonl", &["--bug", "lost-update:1"]);
     let check = ["check", "--level", "SI", "--by", "timestamps", "--output", "json"];
     let alone = run(&[&check[..], &[&path]].concat());
-    let hosts = hosts(folder.path(), &loopback(3));
+    let loopback = loopback();
+    let hosts = hosts(folder.path(), &loopback.addresses(3));
     let start = |process: &str| -> Child {
         taipan(&check)
             .args(["--cluster", &hosts, "--process", process])
@@ -111,6 +113,50 @@ fn processes_agree_and_the_first_tells() {
     }
     assert!(text(&outputs[1].stderr).contains("violated, as process 0 reports"), "{:?}", outputs[1]);
     assert!(outputs[2].stdout.is_empty());
+}
+
+/// Processes that would not do the same refuse each other, by name of what differs: what one reads of another file, or of
+/// files that the other takes for its own, would be a verdict on nothing.
+#[test]
+fn processes_that_would_not_do_the_same_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = generate(folder.path(), "ok.jsonl", &[]);
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).expect("a folder");
+    let bytes = std::fs::read(&path).expect("written");
+    std::fs::write(other.join("ok.jsonl"), &bytes[..bytes.len() / 2]).expect("written");
+    let other = other.join("ok.jsonl").display().to_string();
+    let loopback = loopback();
+    let addresses = loopback.addresses(2);
+    let hosts = hosts(folder.path(), &addresses);
+    let cases: [(&[&str], &str, &str); 4] = [
+        (&["--shards", "own"], &path, "--shards is own for process 1 and shared for process 0"),
+        (&["--by", "timestamps"], &path, "--by is timestamps for process 1 and results for process 0"),
+        (&["--workers", "3"], &path, "--workers is 3 for process 1 and 1 for process 0"),
+        (&[], &other, "file ok.jsonl is "),
+    ];
+    for (more, file, expected) in cases {
+        let check = ["check", "--level", "SI", "--cluster", &hosts, "--process"];
+        let first = taipan(&check).args(["0", &path]).spawn().expect("taipan runs");
+        let second = taipan(&check).arg("1").args(more).arg(file).output().expect("taipan runs");
+        let first = first.wait_with_output().expect("it ends");
+        for (output, there) in [(&first, 1), (&second, 0)] {
+            assert_eq!(output.status.code(), Some(3), "{output:?}");
+            assert!(output.stdout.is_empty(), "no verdict: {output:?}");
+            let said = text(&output.stderr);
+            assert!(said.contains(&format!("process {there} at {}", addresses[there])), "{said}");
+        }
+        assert!(text(&first.stderr).contains(expected), "{expected}: {first:?}");
+    }
+    // A process of a watch and one of a check.
+    let first = taipan(&["check", "--level", "SI", "--cluster", &hosts, "--process", "0", &path]).spawn();
+    let second = run(&["watch", "--cluster", &hosts, "--process", "1"]);
+    let first = first.expect("taipan runs").wait_with_output().expect("it ends");
+    assert_eq!((first.status.code(), second.status.code()), (Some(3), Some(3)), "{first:?} {second:?}");
+    assert!(
+        text(&second.stderr).contains("command is check for process 0 and watch for process 1"),
+        "{second:?}"
+    );
 }
 
 /// Transactions that count, in two parts of a file that are read apart. The last but a few is named by `again`.
@@ -230,7 +276,8 @@ fn an_id_in_two_files_is_refused() {
     let several = run(&["check", "--level", "SI", "--workers", "2", &whole]);
     assert_eq!(several.status.code(), Some(3), "{several:?}");
     assert_eq!(text(&several.stderr), text(&alone.stderr));
-    let hosts = hosts(folder.path(), &loopback(2));
+    let loopback = loopback();
+    let hosts = hosts(folder.path(), &loopback.addresses(2));
     let start = |process: &str, file: &Path| -> Child {
         let mut command = taipan(&["check", "--level", "SI", "--shards", "own", "--cluster", &hosts]);
         command.args(["--process", process]).arg(file).spawn().expect("taipan runs")
@@ -254,7 +301,8 @@ fn a_process_that_dies_is_named_and_ends_the_run() {
     if !made.is_ok_and(|status| status.success()) {
         return corpus::missing("mkfifo", &"mkfifo makes no pipe here");
     }
-    let addresses = loopback(3);
+    let loopback = loopback();
+    let addresses = loopback.addresses(3);
     let hosts = hosts(folder.path(), &addresses);
     let start = |process: &str, file: &str| -> Child {
         let mut command = taipan(&["check", "--level", "SI", "--shards", "own", "--cluster", &hosts]);
@@ -291,7 +339,8 @@ fn a_watch_on_workers_and_processes_tells_what_one_thread_tells() {
         assert_eq!(text(&several.stdout), text(&alone.stdout), "{workers} workers");
         assert_eq!(several.status.code(), Some(1));
     }
-    let hosts = hosts(folder.path(), &loopback(3));
+    let loopback = loopback();
+    let hosts = hosts(folder.path(), &loopback.addresses(3));
     let state = folder.path().join("state").display().to_string();
     let crew = |process: &'static str| ["watch", "--cluster", &hosts, "--process", process, "--workers", "2"];
     let others = [crew("1"), crew("2")].map(|arguments| taipan(&arguments).spawn().expect("taipan runs"));
@@ -317,7 +366,8 @@ fn a_watch_on_workers_and_processes_tells_what_one_thread_tells() {
 #[test]
 fn a_watch_without_one_of_its_processes_ends() {
     let folder = tempfile::tempdir().expect("a folder");
-    let addresses = loopback(3);
+    let loopback = loopback();
+    let addresses = loopback.addresses(3);
     let hosts = hosts(folder.path(), &addresses);
     let start = |process: &str| -> Child {
         let mut command = taipan(&["watch", "--cluster", &hosts, "--process", process, "--told"]);

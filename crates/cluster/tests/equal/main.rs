@@ -11,6 +11,7 @@ mod told;
 
 use checker::{Claim, Level, Options, Passes, Rule};
 use cluster::{Answer, Cluster, Failure, Job, Monitor, Setup, Share};
+use corpus::Loopback;
 use drawn::{History, histories};
 use history::Interrupt;
 use history::formats::{Format, ReadOptions, SplitBy, read_path, split, write_path};
@@ -44,18 +45,14 @@ fn job(setup: Setup, paths: Vec<PathBuf>, share: Share, level: Level, by: By) ->
     Job { setup, paths, share, claim, options, reading: ReadOptions::default(), monitor }
 }
 
-/// Addresses that no other test uses.
-fn addresses(count: usize) -> Vec<String> {
-    corpus::addresses(count)
-}
-
 /// Runs several processes as threads of this one; they know nothing of each other but their addresses.
 fn processes(
     count: usize,
     workers: usize,
     each: impl Fn(Setup, usize) -> Job + Send + Sync,
 ) -> Vec<Result<Answer, Failure>> {
-    let addresses = addresses(count);
+    let loopback = Loopback::hold().expect("an address");
+    let addresses = loopback.addresses(count);
     std::thread::scope(|scope| {
         let run = |process: usize| {
             let cluster =
@@ -216,7 +213,8 @@ fn the_corpus_on_workers() {
 
 #[test]
 fn who_does_not_come_is_named() {
-    let addresses = addresses(2);
+    let loopback = Loopback::hold().expect("an address");
+    let addresses = loopback.addresses(2);
     let cluster = Cluster { addresses: addresses.clone(), process: 0, patience: Duration::from_millis(300) };
     let setup = Setup { workers: 1, cluster: Some(cluster) };
     let failure = cluster::check(job(setup, vec!["nothing".into()], Share::All, SI, By::Whatever));
@@ -267,11 +265,56 @@ fn processes_that_disagree_and_files_that_are_none_are_told() {
     let path = folder.path().join("h.jsonl");
     let good = histories(5..6).next().expect("one").history;
     write_path(&good, Format::Jsonl, &path).expect("written");
-    let answers = processes(2, 1, |setup, process| {
-        let level = if process == 0 { SI } else { SER };
-        job(setup, vec![path.clone()], Share::All, level, By::Timestamps)
-    });
-    assert!(answers.iter().all(|it| matches!(it, Err(Failure::Disagreement(_)))), "{answers:?}");
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).expect("a folder");
+    let (longer, changed) = (other.join("longer.jsonl"), other.join("h.jsonl"));
+    let mut bytes = std::fs::read(&path).expect("written");
+    std::fs::write(&longer, [&bytes[..], b"\n"].concat()).expect("written");
+    let place = bytes.iter().rposition(u8::is_ascii_digit).expect("a number");
+    bytes[place] ^= 1;
+    std::fs::write(&changed, &bytes).expect("written");
+    let size = bytes.len();
+    type Change<'a> = &'a (dyn Fn(&mut Job) + Sync);
+    let strict = Level::new(Rule::SnapshotIsolation, true, true);
+    let vendor = checker::Vendor { database: "postgres", level: "repeatable read", logical: false };
+    let cases: [(Change<'_>, String); 11] = [
+        (&|job| job.claim.level = SER, format!("the level is {SER} for process 1 and {SI} for process 0")),
+        (&|job| job.claim.level = strict, format!("the level is {strict} for process 1 and {SI}")),
+        (
+            &|job| job.claim.by = checker::By::Results,
+            "--by is results for process 1 and timestamps".to_owned(),
+        ),
+        (&|job| job.claim.ryow = checker::Ryow::May, "--ryow is may for process 1 and must".to_owned()),
+        (&|job| job.claim.clock_skew = 5, "--clock-skew is 5 for process 1 and 0 for".to_owned()),
+        (&|job| job.claim.mixed = true, "--mixed is true for process 1 and false".to_owned()),
+        (&|job| job.claim.vendor = Some(vendor), "--profile is postgres repeatable read for".to_owned()),
+        (&|job| job.reading.lenient = true, "--lenient is true for process 1 and false".to_owned()),
+        (&|job| job.share = Share::Own, "--shards is own for process 1 and shared for process 0".to_owned()),
+        (&|job| job.paths = vec![longer.clone()], "file longer.jsonl is".to_owned()),
+        (&|job| job.paths = vec![changed.clone()], format!("file h.jsonl is {size} bytes with hash ")),
+    ];
+    for (change, expected) in cases {
+        let answers = processes(2, 1, |setup, process| {
+            let mut job = job(setup, vec![path.clone()], Share::All, SI, By::Timestamps);
+            if process == 1 {
+                change(&mut job);
+            }
+            job
+        });
+        let said: Vec<&str> = answers
+            .iter()
+            .map(|answer| match answer {
+                Err(Failure::Disagreement(why)) => why.as_str(),
+                other => panic!("{expected}: {other:?}"),
+            })
+            .collect();
+        assert!(said[0].contains(&expected), "{expected}: {}", said[0]);
+        // The other one says the same, the other way round.
+        assert!(said[0].starts_with("process 1 at 127."), "{}", said[0]);
+        assert!(said[1].starts_with("process 0 at 127."), "{}", said[1]);
+        let name = expected.split(" is ").next().expect("a field");
+        assert!(said[1].contains(&format!("{name} is ")), "{}", said[1]);
+    }
 
     let bad = folder.path().join("bad.jsonl");
     std::fs::write(&bad, "{\"session\":1,\"ops\":[]}\n{\"session\":1}\n").expect("written");
