@@ -504,7 +504,7 @@ fn socket(transactions: usize) -> Result<(), Box<dyn Error>> {
                 joiner: None,
                 workers: None,
             },
-            sources: vec![service::Source::Tcp("127.0.0.1:0".parse()?)],
+            sources: vec![service::Source::Tcp { address: "127.0.0.1:0".parse()?, token: None }],
             outlets: service::Outlets::default(),
             checkpoint_every: Duration::from_secs(checkpoint_s),
             memory_max: None,

@@ -1,13 +1,13 @@
-//! What tests need beside the code: programs, and addresses.
+//! What tests need beside the code: programs.
 //!
 //! A test whose server or browser is not installed is skipped aloud, so that the tests run anywhere. A runner hides what a
 //! test prints, so in continuous integration `TAIPAN_REQUIRE` names what must be there, separated by commas; a test
 //! that misses it fails.
 
 use std::fmt::Display;
-use std::net::Ipv4Addr;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU16, Ordering};
+
 
 /// The variable that names what must be there.
 const REQUIRE: &str = "TAIPAN_REQUIRE";

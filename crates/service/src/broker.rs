@@ -1,6 +1,6 @@
 //! Transactions from a Redis stream: a consumer group that acknowledges what is durable.
 //!
-//! **Steps.** The group is made if it is not there, from the beginning of the stream. First the entries that were
+//! **Steps.** The group is made if it is not there, or not there any more, from the beginning of the stream. First the entries that were
 //! delivered before and never acknowledged: those that the journal holds are acknowledged and nothing else,
 //! the others are taken. Then new entries, as they come. An entry is acknowledged (`XACK`) once it is durable. So
 //! no entry is lost and none is taken twice, wherever a crash falls: the place of the last entry in the journal is part
@@ -12,7 +12,7 @@ use crate::intake::{Batch, Intake, Place};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,14 +97,25 @@ enum Reply {
     Nothing,
 }
 
-struct Client {
+/// How long a broker may take to answer a call.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// The pause between two attempts to connect again.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+pub(crate) struct Client {
     reader: BufReader<TcpStream>,
     writer: TcpStream,
 }
 
 impl Client {
     fn connect(address: &BrokerAddress) -> io::Result<Self> {
-        let writer = TcpStream::connect(&address.host)?;
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let connected = address
+            .host
+            .to_socket_addrs()?
+            .find_map(|to| TcpStream::connect_timeout(&to, CONNECT_MAX).map_err(|error| last = error).ok());
+        let writer = connected.ok_or(last)?;
         writer.set_nodelay(true)?;
         writer.set_read_timeout(Some(Duration::from_secs(30)))?;
         writer.set_write_timeout(Some(Duration::from_secs(30)))?;
@@ -118,7 +129,12 @@ impl Client {
         if address.database > 0 {
             client.ask(&["SELECT", &address.database.to_string()])?;
         }
-        Ok(client)
+        // A group that is there stays as it is. One that was lost begins anew: what the journal holds is not taken again.
+        let made = client.ask(&["XGROUP", "CREATE", &address.stream, &address.group, "0", "MKSTREAM"]);
+        match made {
+            Err(error) if !error.to_string().starts_with("BUSYGROUP") => Err(error),
+            _ => Ok(client),
+        }
     }
 
     fn ask(&mut self, words: &[&str]) -> io::Result<Reply> {
@@ -222,21 +238,16 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// Goes on behind what the journal holds.
-    pub(crate) fn new(
+    /// Connects, to go on behind what the journal holds.
+    pub(crate) fn open(
         address: BrokerAddress,
         intake: Intake,
         stop: Arc<AtomicBool>,
         journalled: Option<(u64, u64)>,
-    ) -> Self {
-        Self {
-            address,
-            intake,
-            stop,
-            last: journalled.unwrap_or((0, 0)),
-            underway: 0,
-            durable: Durable::default(),
-        }
+    ) -> io::Result<(Self, Client)> {
+        let client = Client::connect(&address)?;
+        let last = journalled.unwrap_or((0, 0));
+        Ok((Self { address, intake, stop, last, underway: 0, durable: Durable::default() }, client))
     }
 
     /// The name of the source, in the journal.
@@ -244,35 +255,37 @@ impl Broker {
         address.to_string()
     }
 
-    /// Reads until the service ends, and connects again when the connection breaks. An error is the first failure to
-    /// connect at all.
-    pub(crate) fn run(mut self, note: &dyn Fn(String)) -> io::Result<()> {
-        let mut client = Client::connect(&self.address)?;
-        let made =
-            client.ask(&["XGROUP", "CREATE", &self.address.stream, &self.address.group, "0", "MKSTREAM"]);
-        if let Err(error) = made
-            && !error.to_string().starts_with("BUSYGROUP")
-        {
-            return Err(error);
-        }
-        let mut pause = Duration::from_millis(100);
+    /// Reads until the service ends, and connects again when the connection breaks.
+    pub(crate) fn run(mut self, mut client: Client, note: &dyn Fn(String)) {
+        let mut pause = PAUSE_MIN;
         loop {
+            let began = Instant::now();
             match self.read(&mut client) {
-                Ok(()) => return Ok(()),
+                Ok(()) => return,
                 Err(error) => note(format!("{}: {error}; trying again", self.address)),
             }
+            // What broke at once will break again.
+            pause = if began.elapsed() > PAUSE_MAX { PAUSE_MIN } else { pause };
             loop {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Ok(());
+                if self.sleeps_until_the_end(pause) {
+                    return;
                 }
-                std::thread::sleep(pause);
+                pause = (pause * 2).min(PAUSE_MAX);
                 if let Ok(again) = Client::connect(&self.address) {
                     client = again;
                     break;
                 }
-                pause = (pause * 2).min(Duration::from_secs(5));
             }
         }
+    }
+
+    /// Whether the service ends meanwhile.
+    fn sleeps_until_the_end(&self, pause: Duration) -> bool {
+        let until = Instant::now() + pause;
+        while Instant::now() < until && !self.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Reads until the service ends or the connection breaks.

@@ -17,7 +17,7 @@
 use crate::checking::{Checker, Crew};
 use crate::feed::{FEED, Join, Joiner, Output};
 use crate::intake::{Acknowledge, Batch, Place};
-use crate::journal::{self, Journal, Record};
+use crate::journal::{Journal, Record, Synced};
 use crate::lines::{cut, parse};
 use crate::outlet::finding_line;
 use crate::pace::{Pace, Pacer, Reached};
@@ -26,7 +26,6 @@ use crate::store::{Head, Ledger, Mark, Store, last_lines};
 use checker::timestamped::online::{Found, Settings};
 use history::Timestamp;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -64,7 +63,9 @@ pub struct Told {
     /// Who is to hear that everything up to here is durable.
     pub waiting: Vec<Box<dyn Acknowledge>>,
     /// The journal that has to be on disk before; none if nothing outlives the process anyway.
-    pub journal: Option<File>,
+    pub journal: Option<Synced>,
+    /// What is to be noted.
+    pub notes: Vec<String>,
 }
 
 impl fmt::Debug for Told {
@@ -77,6 +78,11 @@ impl fmt::Debug for Told {
             .field("waiting", &waiting)
             .finish()
     }
+}
+
+/// What is checked, as a journal says it.
+fn asked(settings: &Settings) -> String {
+    format!("{} with own writes {}", settings.level, settings.ryow.name())
 }
 
 /// The checker, its journal and its checkpoints.
@@ -135,11 +141,18 @@ impl Engine {
             None => (Head::default(), None),
             Some((head, input)) => (head, Some(input)),
         };
+        let mut told = Told::default();
+        let asked = asked(&options.settings);
+        let journal = store.load_journal(head.records, &asked, &mut told.notes)?;
         let spill = Spill::open(&store.spill(), &head.spill, true)?;
-        let ledger = Ledger::open(&store.findings())?;
+        let findings = store.findings();
+        let ledger = Ledger::open(&findings).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => store.refusal_of(&findings, &error),
+            _ => error,
+        })?;
         let out = Mark::open(&store.told(), ledger.count)?;
         let again = usize::try_from(ledger.count.saturating_sub(out.count)).unwrap_or(usize::MAX);
-        let again = if again > 0 { last_lines(&store.findings(), again)? } else { Vec::new() };
+        told.again = if again > 0 { last_lines(&findings, again)? } else { Vec::new() };
         let is_saved = saved.is_some();
         let saved = saved.as_mut().map(|input| input as &mut dyn Read);
         let mut engine =
@@ -147,14 +160,28 @@ impl Engine {
                 io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput if is_saved => store.refusal(&error),
                 _ => error,
             })?;
-        let mut told = Told { again, ..Told::default() };
-        let whole = journal::read(&store.journal(), |record| engine.replay(record, &mut told))?;
+        // All lines up to a checkpoint were on disk before it was.
+        let (already_told, saved_count) = (ledger.count, engine.online.finding_count());
+        let refused =
+            |what: String| store.refusal_of(&findings, &io::Error::new(io::ErrorKind::InvalidData, what));
+        if already_told < saved_count {
+            return Err(refused(format!("{} lines are missing at the end", saved_count - already_told)));
+        }
+        if let Some(journal) = &journal {
+            journal.each(|record| engine.replay(record, &mut told))?;
+        }
         engine.online.catch_up()?;
         told.findings.extend(engine.online.findings()?);
-        let already_told = ledger.count;
+        // Nothing is told before the journal that it follows from is on disk.
+        let count = engine.online.finding_count();
+        if already_told > count {
+            return Err(refused(format!(
+                "it has {already_told} findings, and checkpoint and journal together make only {count}"
+            )));
+        }
         told.findings.retain(|found| found.number >= already_told);
         told.lines = told.findings.iter().map(finding_line).collect();
-        let journal = Journal::open(&store.journal(), whole)?;
+        let journal = store.open_journal(journal.as_ref(), &asked)?;
         engine.durable = Some(Durable { store, journal, ledger, out });
         engine.write_down(&told.lines)?;
         engine.violations = engine.count_violations();
@@ -365,8 +392,9 @@ impl Engine {
         let files = spill.files()?;
         let online = &mut self.online;
         let join = self.join.as_ref().map(|join| join.save());
-        durable.store.save(&Head::new(files.clone(), &self.places, join), |out| online.save(out))?;
-        durable.journal = Journal::open(&durable.store.journal(), 0)?;
+        let head = Head::new(files.clone(), &self.places, durable.journal.next, join);
+        let asked = asked(&self.options.settings);
+        durable.journal = durable.store.save(&head, &asked, |out| online.save(out))?;
         spill.named(&files)
     }
 

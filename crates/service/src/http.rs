@@ -9,21 +9,32 @@
 //! | `GET /health` | `ok` |
 //!
 //! With a token, every request but those for the page itself and `/health` needs `Authorization: Bearer TOKEN`. Without a
-//! token only loopback addresses are bound.
+//! token only loopback addresses are bound, and requests must name such an address: `localhost` or a number. So the page
+//! of a stranger, whose name was made to mean this machine, is not served. A request that a page of another origin
+//! sends is refused in any case.
+//!
+//! What a request may cost is bounded: its body, all bodies together, the time that its client takes
+//! ([`crate::connections`]), and the size of an answer.
 
+use crate::connections::{self, Answer, Answering, Meter};
 use crate::intake::{Batch, Intake, NotTaken};
 use crate::lines::cut;
 use crate::page;
 use crate::status::Board;
 use flate2::read::MultiGzDecoder;
-use std::io::{self, Cursor, Read};
-use std::net::SocketAddr;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::http::uri::Authority;
+use hyper::{Method, Request, Response, StatusCode};
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tiny_http::{Header, Method, Request, Response, Server, StatusCode};
+use tokio::sync::oneshot;
 
 /// How the HTTP side is set up.
 #[derive(Clone, Debug)]
@@ -34,22 +45,43 @@ pub struct HttpOptions {
     pub token: Option<String>,
     /// The most bytes of a request, after decompression.
     pub body_max: u64,
+    /// How long a client may take without getting on.
+    pub patience: Duration,
+}
+
+impl HttpOptions {
+    /// A patience that clients on poor networks need.
+    pub const PATIENCE: Duration = Duration::from_secs(10);
 }
 
 /// How long a request waits for room in the queue, and then for its lines to be durable.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// How many posts are served at once.
-const POSTS_MAX: usize = 64;
-
-type Answer = Response<Cursor<Vec<u8>>>;
+/// How often it looks whether there is room.
+const PAUSE: Duration = Duration::from_millis(2);
+/// How many bytes all bodies together may have that are being read, in bodies of the largest size.
+const BODIES_MAX: u64 = 2;
+/// The most bytes of findings in an answer, and the most of them.
+const FINDINGS_LEN_MAX: usize = 1 << 20;
+const FINDINGS_MAX: u64 = 2000;
 
 struct Side {
-    server: Server,
     options: HttpOptions,
     intake: Intake,
     board: Board,
-    stop: Arc<AtomicBool>,
-    posts: AtomicUsize,
+    /// Bytes of bodies that are being read.
+    held: AtomicU64,
+}
+
+/// Refuses to listen for others than this machine without a token.
+pub(crate) fn allow(address: SocketAddr, token: Option<&str>) -> io::Result<()> {
+    if token.is_some_and(|token| !token.is_empty()) || token.is_none() && address.ip().is_loopback() {
+        return Ok(());
+    }
+    let what = match token {
+        Some(_) => "an empty token is none".to_owned(),
+        None => format!("{address} can be reached from elsewhere: that needs a token (--token)"),
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
 
 /// Listens. Gives the address it is bound to.
@@ -59,157 +91,264 @@ pub(crate) fn listen(
     board: Board,
     stop: Arc<AtomicBool>,
 ) -> io::Result<(SocketAddr, JoinHandle<()>)> {
-    if options.token.is_none() && !options.address.ip().is_loopback() {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!("{} can be reached from elsewhere: that needs a token (--token)", options.address),
-        ));
-    }
-    let server = Server::http(options.address).map_err(io::Error::other)?;
-    let bound = server.server_addr().to_ip().unwrap_or(options.address);
-    let side = Arc::new(Side { server, options, intake, board, stop, posts: AtomicUsize::new(0) });
-    let thread = std::thread::Builder::new().name("http".to_owned()).spawn(move || serve(&side))?;
+    allow(options.address, options.token.as_deref())?;
+    let listener = TcpListener::bind(options.address)?;
+    listener.set_nonblocking(true)?;
+    let bound = listener.local_addr()?;
+    let patience = options.patience;
+    let side = Arc::new(Side { options, intake, board, held: AtomicU64::new(0) });
+    let thread = std::thread::Builder::new().name("http".to_owned()).spawn(move || {
+        let answer = move |request: Request<Incoming>, meter: Arc<Meter>| -> Answering {
+            let side = Arc::clone(&side);
+            Box::pin(async move { side.answer(request, &meter).await })
+        };
+        // Without a runtime there is no listener: whoever connects is refused.
+        let _ = connections::serve(listener, patience, &stop, answer);
+    })?;
     Ok((bound, thread))
 }
 
-fn serve(side: &Arc<Side>) {
-    let mut posting: Vec<JoinHandle<()>> = Vec::new();
-    while !side.stop.load(Ordering::Relaxed) {
-        posting.retain(|thread| !thread.is_finished());
-        let request = match side.server.recv_timeout(Duration::from_millis(100)) {
-            Ok(Some(request)) => request,
-            Ok(None) => continue,
-            Err(_) => break,
-        };
-        if *request.method() != Method::Post {
-            let answer = side.get(&request);
-            // Whoever went away needs no answer.
-            let _ = request.respond(answer);
-            continue;
-        }
-        if side.posts.load(Ordering::Relaxed) >= POSTS_MAX {
-            let _ = request.respond(busy());
-            continue;
-        }
-        side.posts.fetch_add(1, Ordering::Relaxed);
-        let own = Arc::clone(side);
-        let thread = std::thread::Builder::new().name("post".to_owned()).spawn(move || {
-            own.post(request);
-            own.posts.fetch_sub(1, Ordering::Relaxed);
-        });
-        posting.extend(thread);
-    }
-    for thread in posting {
-        let _ = thread.join();
+/// A part of the bytes that all bodies together may have; given back when it is dropped.
+struct Held {
+    side: Arc<Side>,
+    bytes: u64,
+}
+
+impl Held {
+    fn grow(&mut self, bytes: u64) -> bool {
+        let max = self.side.options.body_max.saturating_mul(BODIES_MAX);
+        let before = self.side.held.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+        before.saturating_add(bytes) <= max
     }
 }
 
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.side.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// On a thread where it may take its time.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Answer> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| text(StatusCode::INTERNAL_SERVER_ERROR, "a worker stumbled: a bug\n"))
+}
+
 impl Side {
-    fn is_allowed(&self, request: &Request) -> bool {
-        let Some(token) = &self.options.token else { return true };
-        let given = header(request, "Authorization");
-        given
-            .and_then(|value| value.strip_prefix("Bearer ").map(str::to_owned))
-            .is_some_and(|it| is_same(&it, token))
+    async fn answer(self: &Arc<Self>, request: Request<Incoming>, meter: &Meter) -> Answer {
+        let (head, body) = request.into_parts();
+        let is_empty = body.is_end_stream();
+        let is_post = head.method == Method::POST && head.uri.path() == "/transactions";
+        let mut is_read = is_empty;
+        let answer = match self.admit(&head) {
+            Err(refused) => refused,
+            Ok(()) if is_post => match self.body(&head, body, meter).await {
+                Err(refused) => refused,
+                Ok((body, held)) => {
+                    is_read = true;
+                    self.transactions(&head, body, held).await.unwrap_or_else(|refused| refused)
+                }
+            },
+            Ok(()) if head.method == Method::POST => {
+                text(StatusCode::NOT_FOUND, "transactions are posted to /transactions\n")
+            }
+            Ok(()) => {
+                let side = Arc::clone(self);
+                aside(move || side.get(&head)).await.unwrap_or_else(|refused| refused)
+            }
+        };
+        if is_read {
+            return answer;
+        }
+        meter.is_owed();
+        with(answer, header::CONNECTION, "close")
     }
 
-    fn get(&self, request: &Request) -> Answer {
-        let (path, query) = request.url().split_once('?').unwrap_or((request.url(), ""));
-        if !matches!(request.method(), Method::Get | Method::Head) {
-            return text(405, "only GET, and POST /transactions\n");
-        }
-        match path {
-            "/" => {
-                return typed(200, "text/html; charset=utf-8", page::PAGE.as_bytes().to_vec())
-                    .with_header(field("Content-Security-Policy", page::POLICY));
+    /// Who may ask for what.
+    fn admit(&self, head: &Parts) -> Result<(), Answer> {
+        let host = self.host(head)?;
+        if let Some(origin) = head.headers.get(header::ORIGIN) {
+            let own = |scheme: &str| {
+                let origin = origin.to_str().ok()?.strip_prefix(scheme)?;
+                Some(origin.eq_ignore_ascii_case(host.as_str()))
+            };
+            if own("http://").or_else(|| own("https://")) != Some(true) {
+                return Err(text(StatusCode::FORBIDDEN, "pages of other origins are not served\n"));
             }
-            "/health" => return text(200, "ok\n"),
-            _ if !self.is_allowed(request) => return unauthorised(),
-            _ => {}
         }
+        let is_open = matches!(head.uri.path(), "/" | "/health") && head.method != Method::POST;
+        if is_open || self.is_allowed(head) { Ok(()) } else { Err(unauthorised()) }
+    }
+
+    /// The host that is asked for. Without a token, one that no other page can be at.
+    fn host(&self, head: &Parts) -> Result<Authority, Answer> {
+        let mut all = head.headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (all.next(), all.next()) else {
+            return Err(text(StatusCode::BAD_REQUEST, "a request names its host, once\n"));
+        };
+        let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+        let named = head.uri.authority();
+        let Some(host) = host.filter(|host| named.is_none_or(|named| named == host)) else {
+            return Err(text(StatusCode::BAD_REQUEST, "the host of the request is none\n"));
+        };
+        let name = host.host().trim_start_matches('[').trim_end_matches(']');
+        let is_local = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok();
+        if is_local || self.options.token.is_some() {
+            return Ok(host);
+        }
+        let said = format!("without a --token this is asked by number or as localhost, not as {name}\n");
+        Err(text(StatusCode::FORBIDDEN, &said))
+    }
+
+    fn is_allowed(&self, head: &Parts) -> bool {
+        let Some(token) = &self.options.token else { return true };
+        let given = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        given.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|it| is_same(it, token))
+    }
+
+    fn get(&self, head: &Parts) -> Answer {
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            let said = "only GET, and POST /transactions\n";
+            return with(text(StatusCode::METHOD_NOT_ALLOWED, said), header::ALLOW, "GET, HEAD, POST");
+        }
+        let query = head.uri.query().unwrap_or("");
         let number = |name: &str| {
             query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok())
         };
-        match path {
-            "/status" => json(200, &self.board.status()),
-            "/samples" => json(200, &self.board.samples()),
-            "/metrics" => typed(200, "text/plain; version=0.0.4", self.board.prometheus().into_bytes()),
+        match head.uri.path() {
+            "/" => {
+                let page = typed(StatusCode::OK, "text/html; charset=utf-8", page::PAGE);
+                with(page, header::CONTENT_SECURITY_POLICY, page::POLICY)
+            }
+            "/health" => text(StatusCode::OK, "ok\n"),
+            "/status" => json(&self.board.status()),
+            "/samples" => json(&self.board.samples()),
+            "/metrics" => typed(StatusCode::OK, "text/plain; version=0.0.4", self.board.prometheus()),
             "/findings" => {
-                let max = number("max").unwrap_or(1000).min(20_000) as usize;
-                let (lines, first, next) = self.board.findings(number("from").unwrap_or(0), max);
+                let max = number("max").unwrap_or(1000).min(FINDINGS_MAX) as usize;
+                let from = number("from").unwrap_or(0);
+                let (lines, first, next) = self.board.findings(from, max, FINDINGS_LEN_MAX);
                 let body =
                     format!("{{\"first\":{first},\"next\":{next},\"findings\":[{}]}}", lines.join(","));
-                typed(200, "application/json", body.into_bytes())
+                typed(StatusCode::OK, "application/json", body)
             }
             _ => text(
-                404,
+                StatusCode::NOT_FOUND,
                 "there is /, /status, /samples, /findings, /metrics, /health, and POST /transactions\n",
             ),
         }
     }
 
-    fn post(&self, mut request: Request) {
-        let answer = match self.is_allowed(&request) {
-            false => unauthorised(),
-            true if request.url() != "/transactions" => {
-                text(404, "transactions are posted to /transactions\n")
+    /// The body as it was sent.
+    async fn body(
+        self: &Arc<Self>,
+        head: &Parts,
+        mut body: Incoming,
+        meter: &Meter,
+    ) -> Result<(Vec<u8>, Held), Answer> {
+        let max = self.options.body_max;
+        let encoding = head.headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+        if encoding
+            .is_some_and(|it| !it.eq_ignore_ascii_case(b"gzip") && !it.eq_ignore_ascii_case(b"identity"))
+        {
+            let said = "a body comes as it is or as gzip\n";
+            return Err(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
+        }
+        if body.size_hint().lower() > max {
+            return Err(too_large(max));
+        }
+        let mut held = Held { side: Arc::clone(self), bytes: 0 };
+        let mut bytes = Vec::new();
+        meter.client();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                text(StatusCode::BAD_REQUEST, &format!("the body cannot be read: {error}\n"))
+            })?;
+            // Trailers say nothing here.
+            let Ok(data) = frame.into_data() else { continue };
+            if bytes.len() as u64 + data.len() as u64 > max {
+                return Err(too_large(max));
             }
-            true => self.transactions(&mut request),
-        };
-        let _ = request.respond(answer);
+            if !held.grow(data.len() as u64) {
+                return Err(busy("too much is being sent at once"));
+            }
+            bytes.extend_from_slice(&data);
+        }
+        meter.service();
+        Ok((bytes, held))
     }
 
-    fn transactions(&self, request: &mut Request) -> Answer {
-        let is_gzip = header(request, "Content-Encoding").is_some_and(|it| it.eq_ignore_ascii_case("gzip"));
+    async fn transactions(
+        self: &Arc<Self>,
+        head: &Parts,
+        body: Vec<u8>,
+        held: Held,
+    ) -> Result<Answer, Answer> {
+        let encoding = head.headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+        let is_gzip = encoding.is_some_and(|it| it.eq_ignore_ascii_case(b"gzip"));
         let max = self.options.body_max;
-        if request.body_length().is_some_and(|len| len as u64 > max) {
-            return too_large(max);
-        }
-        let mut body = Vec::new();
-        let read = match is_gzip {
-            true => MultiGzDecoder::new(request.as_reader()).take(max + 1).read_to_end(&mut body),
-            false => request.as_reader().take(max + 1).read_to_end(&mut body),
-        };
-        match read {
-            Err(error) => return text(400, &format!("the body cannot be read: {error}\n")),
-            Ok(len) if len as u64 > max => return too_large(max),
-            Ok(_) => {}
-        }
-        match as_lines(body) {
-            Ok(lines) => self.take(lines),
-            Err(problem) => text(400, &format!("{problem}\n")),
-        }
+        let batches = aside(move || {
+            // What was sent is given back when it has been understood.
+            let _held = held;
+            let body = if is_gzip { unpacked(&body, max)? } else { body };
+            let bad = |problem: &str| text(StatusCode::BAD_REQUEST, &format!("{problem}\n"));
+            let lines = as_lines(body).map_err(|problem| bad(&problem))?;
+            let mut batches = Vec::new();
+            cut(lines, &mut |piece| batches.push(Batch::new(piece)));
+            match batches.iter().flat_map(|batch| &batch.parsed.refused).next() {
+                Some(refused) => Err(bad(&format!("nothing was taken: {refused}"))),
+                None => Ok(batches),
+            }
+        })
+        .await??;
+        self.take(batches).await
     }
 
     /// All of it, or nothing.
-    fn take(&self, lines: Vec<u8>) -> Answer {
-        let mut batches = Vec::new();
-        cut(lines, &mut |piece| batches.push(Batch::new(piece)));
-        if let Some(refused) = batches.iter().flat_map(|batch| &batch.parsed.refused).next() {
-            return text(400, &format!("nothing was taken: {refused}\n"));
-        }
+    async fn take(&self, batches: Vec<Batch>) -> Result<Answer, Answer> {
         let accepted: usize = batches.iter().map(|batch| batch.parsed.history.len()).sum();
-        let (sender, receiver) = sync_channel::<()>(batches.len());
         let until = Instant::now() + WAIT_MAX;
-        let count = batches.len();
+        let mut durable = Vec::with_capacity(batches.len());
         for batch in batches {
-            let sender = sender.clone();
-            let batch = batch.waited_for(move || {
+            let (sender, receiver) = oneshot::channel::<()>();
+            durable.push(receiver);
+            let mut batch = Box::new(batch.waited_for(move || {
                 let _ = sender.send(());
-            });
-            match self.intake.put_until(batch, until) {
-                Ok(()) => {}
-                Err(NotTaken::Full) => return busy(),
-                Err(NotTaken::Closed) => return text(503, "the service ends\n"),
+            }));
+            loop {
+                batch = match self.intake.try_put(batch) {
+                    Ok(()) => break,
+                    Err(NotTaken::Closed) => return Err(ends()),
+                    Err(NotTaken::Full(_)) if Instant::now() >= until => {
+                        return Err(busy("the queue is full"));
+                    }
+                    Err(NotTaken::Full(batch)) => batch,
+                };
+                tokio::time::sleep(PAUSE).await;
             }
         }
-        drop(sender);
-        for _ in 0..count {
-            if receiver.recv_timeout(WAIT_MAX).is_err() {
-                return text(503, "it was taken, but is not durable yet\n");
+        let until = tokio::time::Instant::now() + WAIT_MAX;
+        for receiver in durable {
+            match tokio::time::timeout_at(until, receiver).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(ends()),
+                Err(_) => {
+                    let said = "it was taken, but is not durable yet\n";
+                    return Err(text(StatusCode::SERVICE_UNAVAILABLE, said));
+                }
             }
         }
-        json(200, &serde_json::json!({ "accepted": accepted }))
+        Ok(json(&serde_json::json!({ "accepted": accepted })))
+    }
+}
+
+fn unpacked(body: &[u8], max: u64) -> Result<Vec<u8>, Answer> {
+    let mut out = Vec::new();
+    match MultiGzDecoder::new(body).take(max.saturating_add(1)).read_to_end(&mut out) {
+        Err(error) => Err(text(StatusCode::BAD_REQUEST, &format!("the body cannot be read: {error}\n"))),
+        Ok(len) if len as u64 > max => Err(too_large(max)),
+        Ok(_) => Ok(out),
     }
 }
 
@@ -242,47 +381,51 @@ fn as_lines(body: Vec<u8>) -> Result<Vec<u8>, String> {
 }
 
 /// Compares in a time that does not depend on where they differ.
-fn is_same(given: &str, token: &str) -> bool {
+pub(crate) fn is_same(given: &str, token: &str) -> bool {
     let differs = given.bytes().zip(token.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
     given.len() == token.len() && differs == 0
 }
 
-fn header(request: &Request, name: &'static str) -> Option<String> {
-    let found = request.headers().iter().find(|header| header.field.equiv(name))?;
-    Some(found.value.as_str().to_owned())
+fn typed(code: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = code;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
 }
 
-fn field(name: &str, value: &str) -> Header {
-    Header::from_bytes(name.as_bytes(), value.as_bytes()).expect("names and values here are plain ASCII")
+fn with(mut answer: Answer, name: HeaderName, value: &'static str) -> Answer {
+    answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    answer
 }
 
-fn typed(code: u16, kind: &str, body: Vec<u8>) -> Answer {
-    Response::from_data(body)
-        .with_status_code(StatusCode(code))
-        .with_header(field("Content-Type", kind))
-        .with_header(field("Cache-Control", "no-store"))
-        .with_header(field("X-Content-Type-Options", "nosniff"))
+fn text(code: StatusCode, body: &str) -> Answer {
+    typed(code, "text/plain; charset=utf-8", body.to_owned())
 }
 
-fn text(code: u16, body: &str) -> Answer {
-    typed(code, "text/plain; charset=utf-8", body.as_bytes().to_vec())
-}
-
-fn json(code: u16, body: &impl serde::Serialize) -> Answer {
+fn json(body: &impl serde::Serialize) -> Answer {
     match serde_json::to_vec(body) {
-        Ok(body) => typed(code, "application/json", body),
-        Err(error) => text(500, &format!("{error}\n")),
+        Ok(body) => typed(StatusCode::OK, "application/json", body),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
     }
 }
 
 fn unauthorised() -> Answer {
-    text(401, "this needs Authorization: Bearer TOKEN\n").with_header(field("WWW-Authenticate", "Bearer"))
+    let said = "this needs Authorization: Bearer TOKEN\n";
+    with(text(StatusCode::UNAUTHORIZED, said), header::WWW_AUTHENTICATE, "Bearer")
 }
 
 fn too_large(max: u64) -> Answer {
-    text(413, &format!("a request holds at most {max} bytes\n"))
+    text(StatusCode::PAYLOAD_TOO_LARGE, &format!("a request holds at most {max} bytes\n"))
 }
 
-fn busy() -> Answer {
-    text(503, "the queue is full: try again\n").with_header(field("Retry-After", "1"))
+fn busy(why: &str) -> Answer {
+    let answer = text(StatusCode::SERVICE_UNAVAILABLE, &format!("{why}: try again\n"));
+    with(answer, header::RETRY_AFTER, "1")
+}
+
+fn ends() -> Answer {
+    text(StatusCode::SERVICE_UNAVAILABLE, "the service ends\n")
 }

@@ -73,9 +73,9 @@ pub struct Intake {
 }
 
 /// Why a batch was not taken.
-pub enum NotTaken {
-    /// The queue is full, and was for as long as the source was ready to wait.
-    Full,
+pub(crate) enum NotTaken {
+    /// The queue is full.
+    Full(Box<Batch>),
     /// The service ends.
     Closed,
 }
@@ -100,21 +100,15 @@ impl Intake {
         self.sender.send(batch).is_ok()
     }
 
-    /// Waits for room until a moment.
-    pub fn put_until(&self, mut batch: Batch, until: Instant) -> Result<(), NotTaken> {
-        loop {
-            match self.sender.try_send(batch) {
-                Ok(()) => {
-                    self.waiting.fetch_add(1, Ordering::Relaxed);
-                    return Ok(());
-                }
-                Err(TrySendError::Disconnected(_)) => return Err(NotTaken::Closed),
-                Err(TrySendError::Full(_)) if Instant::now() >= until => {
-                    return Err(NotTaken::Full);
-                }
-                Err(TrySendError::Full(back)) => batch = back,
+    /// Takes it if there is room now.
+    pub(crate) fn try_put(&self, batch: Box<Batch>) -> Result<(), NotTaken> {
+        match self.sender.try_send(*batch) {
+            Ok(()) => {
+                self.waiting.fetch_add(1, Ordering::Relaxed);
+                Ok(())
             }
-            std::thread::sleep(Duration::from_millis(2));
+            Err(TrySendError::Disconnected(_)) => Err(NotTaken::Closed),
+            Err(TrySendError::Full(batch)) => Err(NotTaken::Full(Box::new(batch))),
         }
     }
 }

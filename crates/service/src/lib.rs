@@ -31,6 +31,7 @@
 
 mod broker;
 mod checking;
+mod connections;
 mod engine;
 mod feed;
 mod http;
@@ -54,6 +55,7 @@ pub use engine::{Engine, EngineOptions, Told};
 pub use feed::{Feed, Join, Joiner, News, OpenFeed, Output};
 pub use http::HttpOptions;
 pub use intake::{Acknowledge, Batch, Intake, Place};
+pub use journal::Synced;
 pub use lines::{Lines, Parsed, parse};
 pub use outlet::{Outlets, Webhook, finding_line};
 pub use pace::Pace;

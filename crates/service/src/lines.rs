@@ -117,6 +117,11 @@ impl Lines {
         Ok(())
     }
 
+    /// How many bytes wait for the rest of their line.
+    pub(crate) fn held(&self) -> usize {
+        self.held.capacity()
+    }
+
     /// What is left when the stream has ended: a last line without a line end.
     pub fn finish(&mut self) -> Option<Vec<u8>> {
         let rest = std::mem::take(&mut self.held);

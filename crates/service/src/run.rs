@@ -3,11 +3,13 @@
 //! ```text
 //! file   = blocks, index, filter, foot
 //! block  = records in order, about [`BLOCK_LEN`] bytes
-//! record = length of the key: u16, key, time: 12 bytes, length of the content: u32, content
-//! index  = for each block: length of its first key: u16, that key, offset: u64, length: u32
+//! record = length of the key: u32, key, time: 12 bytes, length of the content: u32, content
+//! index  = for each block: length of its first key: u32, that key, offset: u64, length: u32, XXH3-64 of the block: u64
 //! filter = bits, eight bytes at a time
-//! foot   = offset of the index: u64, offset of the filter: u64, records: u64, XXH3-64 of index and filter: u64
+//! foot   = offset of the index: u64, offset of the filter: u64, records: u64, XXH3-64 of everything from the index on: u64
 //! ```
+//!
+//! Every byte is under a sum that is looked at before the byte counts: what a damaged file would say is an error.
 //!
 //! Records are in the order of keys and of each key in the order of times; at equal times, the one that was put
 //! last is last. A file is written once and never changed. In memory: the first key of each block, and a filter
@@ -29,6 +31,7 @@ struct Block {
     first: Box<[u8]>,
     offset: u64,
     len: u32,
+    sum: u64,
 }
 
 /// A finished file.
@@ -54,8 +57,12 @@ pub(crate) struct RunWriter {
     records: u64,
 }
 
+const REMEDY: &str =
+    "without it findings could be false: bring it back from a copy, or begin anew with another state folder";
+
 fn damaged(path: &Path) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{}: the spill file is damaged", path.display()))
+    let told = format!("{}: this file of versions is damaged; {REMEDY}", path.display());
+    io::Error::new(io::ErrorKind::InvalidData, told)
 }
 
 impl RunWriter {
@@ -74,9 +81,10 @@ impl RunWriter {
 
     /// Adds the next record in order.
     pub(crate) fn add(&mut self, key: &[u8], time: &ColdTime, content: &[u8]) -> io::Result<()> {
-        let key_len = u16::try_from(key.len()).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidInput, "a key of 64 KiB or more cannot be spilled")
-        })?;
+        let too_long =
+            |_| io::Error::new(io::ErrorKind::InvalidInput, "a key or a value of 4 GiB cannot be spilled");
+        let key_len = u32::try_from(key.len()).map_err(too_long)?;
+        let content_len = u32::try_from(content.len()).map_err(too_long)?;
         if self.block.len() >= BLOCK_LEN {
             self.end_block()?;
         }
@@ -90,7 +98,7 @@ impl RunWriter {
         self.block.extend_from_slice(&key_len.to_le_bytes());
         self.block.extend_from_slice(key);
         self.block.extend_from_slice(&time.0);
-        self.block.extend_from_slice(&(content.len() as u32).to_le_bytes());
+        self.block.extend_from_slice(&content_len.to_le_bytes());
         self.block.extend_from_slice(content);
         self.records += 1;
         Ok(())
@@ -101,8 +109,10 @@ impl RunWriter {
             return Ok(());
         }
         self.out.write_all(&self.block)?;
-        let len = self.block.len() as u32;
-        self.blocks.push(Block { first: std::mem::take(&mut self.first), offset: self.offset, len });
+        let len = u32::try_from(self.block.len())
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a block of 4 GiB cannot be spilled"))?;
+        let (first, sum) = (std::mem::take(&mut self.first), xxh3_64(&self.block));
+        self.blocks.push(Block { first, offset: self.offset, len, sum });
         self.offset += u64::from(len);
         self.block.clear();
         Ok(())
@@ -113,20 +123,22 @@ impl RunWriter {
         self.end_block()?;
         let mut tail = Vec::new();
         for block in &self.blocks {
-            tail.extend_from_slice(&(block.first.len() as u16).to_le_bytes());
+            tail.extend_from_slice(&(block.first.len() as u32).to_le_bytes());
             tail.extend_from_slice(&block.first);
             tail.extend_from_slice(&block.offset.to_le_bytes());
             tail.extend_from_slice(&block.len.to_le_bytes());
+            tail.extend_from_slice(&block.sum.to_le_bytes());
         }
         let filter_at = self.offset + tail.len() as u64;
         let filter = filter_of(&self.hashes);
         for word in &filter {
             tail.extend_from_slice(&word.to_le_bytes());
         }
-        let sum = xxh3_64(&tail);
-        for word in [self.offset, filter_at, self.records, sum] {
+        for word in [self.offset, filter_at, self.records] {
             tail.extend_from_slice(&word.to_le_bytes());
         }
+        let sum = xxh3_64(&tail);
+        tail.extend_from_slice(&sum.to_le_bytes());
         self.out.write_all(&tail)?;
         drop(self.out.into_inner().map_err(io::IntoInnerError::into_error)?);
         let bytes = self.offset + tail.len() as u64;
@@ -160,9 +172,9 @@ pub(crate) struct Entry<'a> {
 }
 
 fn entry(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
-    let key_len = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?) as usize;
-    let key = bytes.get(2..2 + key_len)?;
-    let at = 2 + key_len;
+    let key_len = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let key = bytes.get(4..4 + key_len)?;
+    let at = 4 + key_len;
     let time = ColdTime(bytes.get(at..at + 12)?.try_into().ok()?);
     let len = u32::from_le_bytes(bytes.get(at + 12..at + 16)?.try_into().ok()?) as usize;
     let content = bytes.get(at + 16..at + 16 + len)?;
@@ -172,8 +184,9 @@ fn entry(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
 impl Run {
     /// Opens a finished file.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+        let file = File::open(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}; {REMEDY}", path.display()))
+        })?;
         let bytes = file.metadata()?.len();
         let foot_at = bytes.checked_sub(FOOT_LEN).ok_or_else(|| damaged(path))?;
         let mut foot = [0; FOOT_LEN as usize];
@@ -187,11 +200,13 @@ impl Run {
         if index_at > filter_at || filter_at > foot_at {
             return Err(damaged(path));
         }
-        let mut tail = vec![0; (foot_at - index_at) as usize];
+        // All but the sum itself.
+        let mut tail = vec![0; (bytes - 8 - index_at) as usize];
         file.read_exact_at(&mut tail, index_at)?;
         if xxh3_64(&tail) != sum {
             return Err(damaged(path));
         }
+        tail.truncate((foot_at - index_at) as usize);
         let (index, filter) = tail.split_at((filter_at - index_at) as usize);
         let blocks = index_of(index).ok_or_else(|| damaged(path))?;
         let filter =
@@ -208,7 +223,11 @@ impl Run {
         let block = &self.blocks[index];
         into.clear();
         into.resize(block.len as usize, 0);
-        self.file.read_exact_at(into, block.offset)
+        match self.file.read_exact_at(into, block.offset) {
+            Ok(()) if xxh3_64(into) == block.sum => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+            _ => Err(damaged(&self.path)),
+        }
     }
 
     /// The newest version of a key at or before a time.
@@ -230,7 +249,8 @@ impl Run {
             self.block(index, space)?;
             let mut found: Option<Entry<'_>> = None;
             let mut rest: &[u8] = space;
-            while let Some((entry, len)) = entry(rest) {
+            while !rest.is_empty() {
+                let (entry, len) = entry(rest).ok_or_else(|| damaged(&self.path))?;
                 if entry.key > key {
                     break;
                 }
@@ -283,7 +303,12 @@ impl Cursor<'_> {
 
     /// Goes to the next.
     pub(crate) fn step(&mut self) -> io::Result<()> {
-        self.at += entry(&self.block[self.at..]).map_or(0, |(_, len)| len);
+        let rest = &self.block[self.at..];
+        self.at += match entry(rest) {
+            Some((_, len)) => len,
+            None if rest.is_empty() => 0,
+            None => return Err(damaged(&self.run.path)),
+        };
         if self.at >= self.block.len() && self.index + 1 < self.run.blocks.len() {
             self.index += 1;
             self.at = 0;
@@ -296,12 +321,14 @@ impl Cursor<'_> {
 fn index_of(mut bytes: &[u8]) -> Option<Vec<Block>> {
     let mut blocks = Vec::new();
     while !bytes.is_empty() {
-        let len = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?) as usize;
-        let first = bytes.get(2..2 + len)?.into();
-        let offset = u64::from_le_bytes(bytes.get(2 + len..10 + len)?.try_into().ok()?);
-        let block_len = u32::from_le_bytes(bytes.get(10 + len..14 + len)?.try_into().ok()?);
-        blocks.push(Block { first, offset, len: block_len });
-        bytes = &bytes[14 + len..];
+        let len = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+        let first = bytes.get(4..4 + len)?.into();
+        let rest = bytes.get(4 + len..24 + len)?;
+        let offset = u64::from_le_bytes(rest[..8].try_into().ok()?);
+        let block_len = u32::from_le_bytes(rest[8..12].try_into().ok()?);
+        let sum = u64::from_le_bytes(rest[12..].try_into().ok()?);
+        blocks.push(Block { first, offset, len: block_len, sum });
+        bytes = &bytes[24 + len..];
     }
     Some(blocks)
 }

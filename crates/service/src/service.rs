@@ -23,7 +23,12 @@ pub enum Source {
     /// A stream of lines that ends. When every source has ended, so does the service, with all verdicts final.
     Stream(Box<dyn Read + Send>),
     /// Connections over TCP.
-    Tcp(SocketAddr),
+    Tcp {
+        /// Where it listens.
+        address: SocketAddr,
+        /// What connections have to show; needed unless the address is a loopback one.
+        token: Option<String>,
+    },
     /// Connections over a unix socket.
     Unix(PathBuf),
     /// Requests over HTTP.
@@ -103,6 +108,9 @@ fn first_share(memory_max: u64) -> usize {
     usize::try_from(share).unwrap_or(usize::MAX).max(STATE_MIN_BYTES)
 }
 
+/// How long sources may take to end.
+const SOURCES_END: Duration = Duration::from_millis(900);
+
 /// How long the engine waits for something to arrive before it looks at the clock.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -124,6 +132,7 @@ impl Service {
         }
         let (level, state_max) = (engine.settings.level.name().to_owned(), engine.settings.memory_max);
         let (engine, found) = Engine::open(engine).map_err(while_doing("starting"))?;
+        found.notes.iter().for_each(|note| notes(note.clone()));
         let board = Board::default();
         board.update(|status| status.level = level);
         show_old_findings(&engine, &board, &found)?;
@@ -239,9 +248,10 @@ impl Threads {
                 thread.map(drop).map_err(while_doing("reading a stream"))?;
                 return Ok(());
             }
-            Source::Tcp(address) => {
+            Source::Tcp { address, token } => {
                 let doing = format!("listening on {address}");
-                let (bound, thread) = sockets::tcp(address, intake, stop).map_err(while_doing(doing))?;
+                let (bound, thread) =
+                    sockets::tcp(address, token, intake, stop).map_err(while_doing(doing))?;
                 self.bound.push(bound);
                 thread
             }
@@ -266,17 +276,11 @@ impl Threads {
             Source::Broker(address) => {
                 let place = engine.place(&Broker::source(&address));
                 let (doing, notes) = (format!("reading {address}"), Arc::clone(notes));
-                let broker = Broker::new(address, intake, stop, place);
+                let opened = Broker::open(address, intake, stop, place);
+                let (broker, client) = opened.map_err(while_doing(doing.clone()))?;
                 std::thread::Builder::new()
                     .name("broker".to_owned())
-                    .spawn({
-                        let doing = doing.clone();
-                        move || {
-                            if let Err(error) = broker.run(&|note| notes(note)) {
-                                notes(format!("{doing}: {error}"));
-                            }
-                        }
-                    })
+                    .spawn(move || broker.run(client, &|note| notes(note)))
                     .map_err(while_doing(doing))?
             }
         };
@@ -315,8 +319,15 @@ impl Worker {
         self.stop.store(true, Ordering::Relaxed);
         let Self { outflow, outlets, .. } = self;
         drop(outflow);
+        // One that waits for another machine is left behind: what it was sent is not acknowledged.
+        let until = Instant::now() + SOURCES_END;
         for source in sources {
-            let _ = source.join();
+            while !source.is_finished() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            if source.is_finished() {
+                let _ = source.join();
+            }
         }
         outlets.finish();
         result

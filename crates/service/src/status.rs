@@ -228,11 +228,18 @@ impl Board {
         self.lock().findings_from = from;
     }
 
-    /// Findings from a number on, at most `max`; and the number of the first that is kept, and of the next to come.
-    pub(crate) fn findings(&self, from: u64, max: usize) -> (Vec<String>, u64, u64) {
+    /// Findings from a number on, at most `max`, and but for the first at most `bytes_max`; and the number of the first
+    /// that is kept, and of the next to come.
+    pub(crate) fn findings(&self, from: u64, max: usize, bytes_max: usize) -> (Vec<String>, u64, u64) {
         let inner = self.lock();
         let skip = from.saturating_sub(inner.findings_from) as usize;
-        let lines = inner.findings.iter().skip(skip).take(max).cloned().collect();
+        let mut bytes = 0;
+        let fits = |line: &&String| {
+            let is_first = bytes == 0;
+            bytes += line.len();
+            is_first || bytes <= bytes_max
+        };
+        let lines = inner.findings.iter().skip(skip).take(max).take_while(fits).cloned().collect();
         (lines, inner.findings_from, inner.findings_from + inner.findings.len() as u64)
     }
 

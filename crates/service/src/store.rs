@@ -1,8 +1,9 @@
 //! The state folder: checkpoints, journals, spilled versions, and what was told.
 //!
 //! ```text
-//! checkpoint-N    a head as JSON in one line, then the saved checker
+//! checkpoint-N    a head as JSON in one line, then the saved checker; then the length of both, and their XXH3-64
 //! journal-N       what happened since checkpoint N
+//! durable         how many records of journals are on disk for certain
 //! spill/          versions that did not fit into memory
 //! findings.jsonl  every finding, one a line, in order of their numbers
 //! told            how many of them went out: what stands behind those may not have
@@ -10,14 +11,17 @@
 //! ```
 //!
 //! **Steps of a checkpoint.** Everything told is on disk; the spill's files are on disk; checkpoint N + 1 is written under
-//! another name, synced, renamed; journal N + 1 begins; journal N and checkpoint N go. A crash between any two of
-//! these leaves one checkpoint that is whole and the journal that belongs to it.
+//! another name, synced; journal N + 1 begins; the checkpoint is renamed; journal N and checkpoint N go. A crash between any
+//! two of these leaves one checkpoint that is whole and the journal that belongs to it, so a file that is missing is
+//! damage.
 
 use crate::intake::Place;
+use crate::journal::{self, Begin, Journal, Loaded};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::Xxh3;
 
 /// What a checkpoint holds beside the checker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,15 +30,17 @@ pub(crate) struct Head {
     pub(crate) spill: Vec<String>,
     /// How far each source that can go back has been taken.
     pub(crate) places: Vec<(String, u64, u64)>,
+    /// How many records of journals it holds.
+    pub(crate) records: u64,
     /// What waits to be joined with a change stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) join: Option<String>,
 }
 
 impl Head {
-    pub(crate) fn new(spill: Vec<String>, places: &[Place], join: Option<String>) -> Self {
+    pub(crate) fn new(spill: Vec<String>, places: &[Place], records: u64, join: Option<String>) -> Self {
         let places = places.iter().map(|place| (place.source.clone(), place.at.0, place.at.1)).collect();
-        Self { spill, places, join }
+        Self { spill, places, records, join }
     }
 
     pub(crate) fn places(&self) -> Vec<Place> {
@@ -70,8 +76,85 @@ impl Store {
         self.folder.join("spill")
     }
 
-    pub(crate) fn journal(&self) -> PathBuf {
-        self.folder.join(format!("journal-{}", self.epoch))
+    fn journal(&self, epoch: u64) -> PathBuf {
+        self.folder.join(format!("journal-{epoch}"))
+    }
+
+    fn durable(&self) -> PathBuf {
+        self.folder.join("durable")
+    }
+
+    /// The journal behind a checkpoint that holds so many records; none if the folder is new. A record that was torn when
+    /// the process ended is left out and kept aside, with a note. Anything else that is not as it was written is refused.
+    pub(crate) fn load_journal(
+        &self,
+        records: u64,
+        asked: &str,
+        notes: &mut Vec<String>,
+    ) -> io::Result<Option<Loaded>> {
+        let path = self.journal(self.epoch);
+        let durable = journal::marked(&self.durable())?;
+        let damaged = |what: String| Err(self.refusal_of(&path, &invalid(what)));
+        let Some(loaded) = journal::load(&path)? else {
+            if self.epoch == 0 && durable == 0 {
+                return Ok(None);
+            }
+            return damaged("the journal is missing".to_owned());
+        };
+        let at = loaded.whole;
+        if let Some(later) = loaded.later {
+            let missing = loaded.next.max(records);
+            return damaged(format!(
+                "the journal is damaged at byte {at}: record {missing} cannot be read, and record {later} behind it can"
+            ));
+        }
+        let Some((begin, first)) = &loaded.begin else {
+            // A crash right at the beginning of a new state.
+            if self.epoch == 0 && durable == 0 {
+                return Ok(None);
+            }
+            return damaged("the beginning of the journal is damaged".to_owned());
+        };
+        if (begin.epoch, *first) != (self.epoch, records) {
+            return damaged(format!(
+                "this is the journal behind checkpoint {} with {first} records, not {} with {records}",
+                begin.epoch, self.epoch
+            ));
+        }
+        if begin.asked != asked {
+            let other = format!("the state is one of a check of {}, and {asked} is asked for", begin.asked);
+            return Err(self.refusal_of(&path, &io::Error::new(io::ErrorKind::InvalidInput, other)));
+        }
+        if loaded.next < durable {
+            return damaged(format!(
+                "the journal is damaged at byte {at}, or was cut off there: {} records behind that were acknowledged",
+                durable - loaded.next
+            ));
+        }
+        if !loaded.rest().is_empty() {
+            let aside = self.folder.join(format!("journal-{}.torn-at-{at}", self.epoch));
+            std::fs::write(&aside, loaded.rest())?;
+            notes.push(format!(
+                "{}: the last record was not written to its end before the process ended, and was not acknowledged; its {} \
+                 bytes are left out, and kept in {}",
+                path.display(),
+                loaded.rest().len(),
+                aside.display()
+            ));
+        }
+        Ok(Some(loaded))
+    }
+
+    /// Goes on with a journal, or begins the first.
+    pub(crate) fn open_journal(&self, loaded: Option<&Loaded>, asked: &str) -> io::Result<Journal> {
+        let path = self.journal(self.epoch);
+        if let Some(loaded) = loaded {
+            return Journal::open(&path, &self.durable(), loaded.whole as u64, loaded.next);
+        }
+        let begin = Begin { epoch: self.epoch, asked: asked.to_owned() };
+        let journal = Journal::create(&path, &self.durable(), &begin, 0)?;
+        File::open(&self.folder)?.sync_all()?;
+        Ok(journal)
     }
 
     pub(crate) fn findings(&self) -> PathBuf {
@@ -84,15 +167,19 @@ impl Store {
 
     /// What is wrong with the newest checkpoint, by name, and what to do about it.
     pub(crate) fn refusal(&self, error: &io::Error) -> io::Error {
+        self.refusal_of(&self.checkpoint(), error)
+    }
+
+    /// The same for any file.
+    pub(crate) fn refusal_of(&self, path: &Path, error: &io::Error) -> io::Error {
         let remedy = match error.kind() {
             io::ErrorKind::InvalidInput => "ask for that one, or begin anew with another state folder",
             _ => "bring the file back from a copy, or begin anew with another state folder",
         };
-        let (checkpoint, findings) = (self.checkpoint(), self.findings());
         let told = format!(
             "{}: {error}; {remedy}. What was found so far is in {}",
-            checkpoint.display(),
-            findings.display()
+            path.display(),
+            self.findings().display()
         );
         io::Error::new(error.kind(), told)
     }
@@ -106,26 +193,35 @@ impl Store {
         if self.epoch == 0 {
             return Ok(None);
         }
-        let file = File::open(self.checkpoint()).map_err(|error| self.refusal(&error))?;
-        let mut file = BufReader::with_capacity(1 << 20, file);
-        let mut line = String::new();
-        let head = file.read_line(&mut line).and_then(|_| Ok(serde_json::from_str(&line)?));
-        Ok(Some((head.map_err(|error| self.refusal(&error))?, file)))
+        let opened = opened(&self.checkpoint()).and_then(|mut input| {
+            let mut line = String::new();
+            input.read_line(&mut line)?;
+            Ok((serde_json::from_str(&line)?, input))
+        });
+        opened.map(Some).map_err(|error| self.refusal(&error))
     }
 
-    /// Writes the next checkpoint; from here on the journal is another.
+    /// Writes the next checkpoint; from here on the journal is another, the one that is returned.
     pub(crate) fn save(
         &mut self,
         head: &Head,
+        asked: &str,
         checker: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Journal> {
         let unfinished = self.folder.join("checkpoint.new");
-        let mut out = io::BufWriter::with_capacity(1 << 20, File::create(&unfinished)?);
+        let out = io::BufWriter::with_capacity(1 << 20, File::create(&unfinished)?);
+        let mut out = Summed { inner: out, sum: Xxh3::new(), len: 0 };
         serde_json::to_writer(&mut out, head)?;
         out.write_all(b"\n")?;
         checker(&mut out)?;
+        let Summed { inner: mut out, sum, len } = out;
+        out.write_all(&len.to_le_bytes())?;
+        out.write_all(&sum.digest().to_le_bytes())?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        let old = (self.checkpoint(), self.journal());
+        let old = (self.checkpoint(), self.journal(self.epoch));
+        let begin = Begin { epoch: self.epoch + 1, asked: asked.to_owned() };
+        let path = self.journal(begin.epoch);
+        let journal = Journal::create(&path, &self.durable(), &begin, head.records)?;
         self.epoch += 1;
         std::fs::rename(&unfinished, self.checkpoint())?;
         File::open(&self.folder)?.sync_all()?;
@@ -135,26 +231,82 @@ impl Store {
                 _ => {}
             }
         }
-        Ok(())
+        Ok(journal)
+    }
+}
+
+fn invalid(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+/// What is behind a checkpoint: its length and its sum.
+const SUM_LEN: u64 = 16;
+
+/// A checkpoint whose sum is right, without the sum.
+fn opened(path: &Path) -> io::Result<BufReader<io::Take<File>>> {
+    let damaged = || invalid("the checkpoint is damaged");
+    let mut file = File::open(path)?;
+    let len = file.metadata()?.len().checked_sub(SUM_LEN).ok_or_else(damaged)?;
+    let mut summed = Summed { inner: io::sink(), sum: Xxh3::new(), len: 0 };
+    io::copy(&mut (&mut file).take(len), &mut summed)?;
+    let mut foot = Vec::new();
+    file.read_to_end(&mut foot)?;
+    let expected = [summed.len.to_le_bytes(), summed.sum.digest().to_le_bytes()].concat();
+    if foot != expected {
+        return Err(damaged());
+    }
+    io::Seek::rewind(&mut file)?;
+    Ok(BufReader::with_capacity(1 << 20, file.take(len)))
+}
+
+/// What is written is counted and summed.
+struct Summed<W> {
+    inner: W,
+    sum: Xxh3,
+    len: u64,
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = self.inner.write(bytes)?;
+        self.sum.update(&bytes[..len]);
+        self.len += len as u64;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
     }
 }
 
 fn newest_checkpoint(folder: &Path) -> io::Result<u64> {
-    let mut newest = 0;
-    let mut all = Vec::new();
+    let (mut checkpoints, mut journals) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let number = |prefix: &str| name.strip_prefix(prefix)?.parse::<u64>().ok();
         if let Some(number) = number("checkpoint-") {
-            newest = newest.max(number);
+            checkpoints.push((number, path.clone()));
         }
-        if let Some(number) = number("checkpoint-").or_else(|| number("journal-")) {
-            all.push((number, path.clone()));
+        if let Some(number) = number("journal-") {
+            journals.push((number, path.clone()));
         }
     }
-    // What a crash left of older ones.
-    for (_, path) in all.into_iter().filter(|(number, _)| *number < newest) {
+    let newest = checkpoints.iter().map(|(number, _)| *number).max().unwrap_or(0);
+    // What a crash left: older ones, and a journal whose checkpoint was not in place yet. In that one nothing has happened.
+    for (number, path) in journals.iter().filter(|(number, _)| *number > newest) {
+        let is_begun = *number == newest + 1 && journal::load(path)?.is_none_or(|journal| journal.is_empty());
+        if !is_begun {
+            let told = format!(
+                "{}: the checkpoint before this journal is missing; bring checkpoint-{number} back from a copy, or begin anew \
+                 with another state folder",
+                path.display()
+            );
+            return Err(invalid(told));
+        }
+        std::fs::remove_file(path)?;
+    }
+    for (_, path) in checkpoints.into_iter().chain(journals).filter(|(number, _)| *number < newest) {
         std::fs::remove_file(path)?;
     }
     Ok(newest)
@@ -170,7 +322,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the file; a last line that was cut off goes.
+    /// Opens the file; a last line that was cut off goes, and is told again. Lines are those that were written, with their
+    /// numbers.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
         let mut reader = BufReader::with_capacity(1 << 20, &file);
@@ -181,6 +334,10 @@ impl Ledger {
             let len = reader.read_until(b'\n', &mut line)?;
             if len == 0 || line.last() != Some(&b'\n') {
                 break;
+            }
+            if !line.starts_with(format!("{{\"number\":{count},").as_bytes()) {
+                let told = format!("line {} is not finding {count}: the file is damaged", count + 1);
+                return Err(invalid(told));
             }
             count += 1;
             whole += len as u64;
@@ -239,6 +396,7 @@ impl Mark {
     pub(crate) fn set(&mut self, count: u64) -> io::Result<()> {
         io::Seek::seek(&mut self.file, io::SeekFrom::Start(0))?;
         self.file.write_all(format!("{count:0width$}\n", width = MARK_LEN - 1).as_bytes())?;
+        self.file.set_len(MARK_LEN as u64)?;
         self.count = count;
         Ok(())
     }

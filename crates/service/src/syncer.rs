@@ -5,7 +5,7 @@
 //! its way is bounded: when the disk does not keep up at all, the engine waits, and with it the sources.
 
 use crate::intake::Acknowledge;
-use std::fs::File;
+use crate::journal::Synced;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 const WAITING_MAX: usize = 64;
 
 /// A journal as it stands, and who waits for it.
-type Due = (File, Vec<Box<dyn Acknowledge>>);
+type Due = (Synced, Vec<Box<dyn Acknowledge>>);
 
 pub(crate) struct Syncer {
     sender: Option<SyncSender<Due>>,
@@ -37,7 +37,7 @@ impl Syncer {
     }
 
     /// Those who wait hear when the journal is on disk as it is now.
-    pub(crate) fn put(&self, journal: File, waiting: Vec<Box<dyn Acknowledge>>) -> io::Result<()> {
+    pub(crate) fn put(&self, journal: Synced, waiting: Vec<Box<dyn Acknowledge>>) -> io::Result<()> {
         let Some(sender) = &self.sender else { return Ok(()) };
         sender.send((journal, waiting)).map_err(|_| self.failure())
     }
@@ -69,7 +69,7 @@ fn work(receiver: &Receiver<Due>) -> io::Result<()> {
             waiting.extend(more);
             next = receiver.try_recv().ok();
         }
-        journal.sync_data()?;
+        journal.sync()?;
         waiting.into_iter().for_each(|waiting| waiting.done());
     }
     Ok(())

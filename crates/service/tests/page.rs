@@ -27,8 +27,13 @@ fn service(stale: u64) -> Service {
             workers: None,
         },
         sources: vec![
-            Source::Http(HttpOptions { address, token: Some("secret".to_owned()), body_max: 1 << 20 }),
-            Source::Tcp(ANY.parse().expect("an address")),
+            Source::Http(HttpOptions {
+                address,
+                token: Some("secret".to_owned()),
+                body_max: 1 << 20,
+                patience: HttpOptions::PATIENCE,
+            }),
+            Source::Tcp { address, token: None },
         ],
         outlets: Outlets::default(),
         checkpoint_every: Duration::from_secs(3600),

@@ -118,7 +118,7 @@ fn connections_hear_what_is_durable() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("socket");
     let state = folder.path().join("state");
-    let sources = vec![Source::Tcp(ANY.parse().expect("an address")), Source::Unix(socket.clone())];
+    let sources = vec![over_tcp(None), Source::Unix(socket.clone())];
     let running = start(sources, Some(&state), None);
     let mut tcp = TcpStream::connect(running.address()).expect("it listens");
     tcp.write_all((stale(1) + "{\"session\":3}\n").as_bytes()).expect("it reads");
@@ -140,7 +140,7 @@ fn connections_hear_what_is_durable() {
     assert!(!socket.exists(), "the socket goes with the service");
     assert_eq!(ended.status.refused, 1);
     // A restart knows everything and tells nothing again.
-    let again = start(vec![Source::Tcp(ANY.parse().expect("an address"))], Some(&state), None);
+    let again = start(vec![over_tcp(None)], Some(&state), None);
     assert_eq!(again.service.status().level, "strong-session-snapshot-isolation");
     let (ended, found) = again.stop();
     assert_eq!((ended.status.received, ended.status.violations), (4, 2));
@@ -150,7 +150,7 @@ fn connections_hear_what_is_durable() {
 /// Asks, and gives the status and the body.
 fn ask(address: SocketAddr, request: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    let mut head = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+    let mut head = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     if request.starts_with("POST") {
         head += &format!("Content-Length: {}\r\n", body.len());
     }
@@ -165,9 +165,14 @@ fn ask(address: SocketAddr, request: &str, headers: &[(&str, &str)], body: &[u8]
     (code, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
 }
 
+fn over_tcp(token: Option<&str>) -> Source {
+    Source::Tcp { address: ANY.parse().expect("an address"), token: token.map(str::to_owned) }
+}
+
 fn http(token: Option<&str>, body_max: u64) -> Source {
     let address = ANY.parse().expect("an address");
-    Source::Http(HttpOptions { address, token: token.map(str::to_owned), body_max })
+    let patience = HttpOptions::PATIENCE;
+    Source::Http(HttpOptions { address, token: token.map(str::to_owned), body_max, patience })
 }
 
 #[test]
@@ -228,7 +233,7 @@ fn transactions_are_posted_and_the_rest_is_asked_for() {
 fn bytes_from_strangers_do_no_harm() {
     let running = start(vec![http(None, 10_000)], None, None);
     let address = running.address();
-    let good = b"POST /transactions HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{\"session\":1";
+    let good = b"POST /transactions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n{\"session\":1";
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut below = |bound: usize| {
         random ^= random << 13;
@@ -277,8 +282,25 @@ fn a_token_is_needed_where_there_is_one() {
     }
     assert_eq!(ask(at, "GET /health", &[], b"").0, 200);
     running.stop();
-    let open = HttpOptions { address: "0.0.0.0:0".parse().expect("an address"), token: None, body_max: 1 };
-    let options = Options {
+    let everywhere: SocketAddr = "0.0.0.0:0".parse().expect("an address");
+    let http = |token: Option<&str>| {
+        let token = token.map(str::to_owned);
+        Source::Http(HttpOptions { address: everywhere, token, body_max: 1, patience: HttpOptions::PATIENCE })
+    };
+    let tcp = |token: Option<&str>| Source::Tcp { address: everywhere, token: token.map(str::to_owned) };
+    for source in [http(None), tcp(None), http(Some("")), tcp(Some(""))] {
+        let refused = Service::start(options(vec![source])).map(|_| ()).expect_err("anybody could post");
+        assert!(refused.to_string().contains("token"), "{refused}");
+    }
+    for source in [http(Some("secret")), tcp(Some("secret"))] {
+        let service = Service::start(options(vec![source])).expect("it has a token");
+        service.switch().store(true, Ordering::Relaxed);
+        service.wait().expect("it ends well");
+    }
+}
+
+fn options(sources: Vec<Source>) -> Options {
+    Options {
         engine: EngineOptions {
             settings: Settings::new(SI),
             pace: Pace::Told,
@@ -288,14 +310,94 @@ fn a_token_is_needed_where_there_is_one() {
             joiner: None,
             workers: None,
         },
-        sources: vec![Source::Http(open)],
+        sources,
         outlets: Outlets::default(),
         checkpoint_every: Duration::from_secs(1),
         memory_max: None,
         notes: Box::new(|_| {}),
+    }
+}
+
+#[test]
+fn a_connection_shows_the_token_in_its_first_line() {
+    let running = start(vec![over_tcp(Some("secret"))], None, None);
+    let say = |first: &str| {
+        let mut stream = TcpStream::connect(running.address()).expect("it listens");
+        // It may have been refused before all is sent.
+        let _ = stream.write_all((first.to_owned() + &stale(1)).as_bytes());
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answers = String::new();
+        let _ = stream.read_to_string(&mut answers);
+        answers
     };
-    let refused = Service::start(options).map(|_| ()).expect_err("anybody could post");
-    assert!(refused.to_string().contains("token"), "{refused}");
+    let wrong = ["", "{\"token\":\"secreT\"}\n", "{\"token\":\"\"}\n", "secret\n", "{\"token\":\"secret\"}"];
+    for first in wrong {
+        let answers = say(first);
+        assert!(!answers.contains("durable"), "{first}: {answers}");
+    }
+    assert_eq!(running.service.status().received, 0);
+    // In two pieces, and the line itself does not count.
+    assert_eq!(say("{\"token\":\"secret\"}\n"), "{\"durable\":2}\n");
+    running.stop();
+}
+
+/// A page of another site, and one whose name was made to mean this machine.
+#[test]
+fn pages_of_others_are_not_served() {
+    let running = start(vec![http(None, 1000)], None, None);
+    let at = running.address();
+    let raw = |head: &str| {
+        let mut stream = TcpStream::connect(at).expect("it listens");
+        stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("text");
+        answer.split(' ').nth(1).expect("a status").to_owned()
+    };
+    for request in ["GET /status", "GET /", "POST /transactions"] {
+        for (hosts, expected) in [
+            (&["localhost"][..], "200"),
+            (&["LOCALHOST:81"], "200"),
+            (&["127.0.0.1:81"], "200"),
+            (&["[::1]:81"], "200"),
+            (&["evil.example"], "403"),
+            (&["evil.example:81"], "403"),
+            (&["localhost.evil.example"], "403"),
+            (&["127.0.0.1.evil.example"], "403"),
+            (&[""], "400"),
+            (&[], "400"),
+            (&["localhost", "evil.example"], "400"),
+        ] {
+            let hosts: String = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect();
+            assert_eq!(raw(&format!("{request} HTTP/1.1\r\n{hosts}")), expected, "{request} {hosts}");
+        }
+        for (origin, expected) in [
+            ("http://localhost:81", "200"),
+            ("https://localhost:81", "200"),
+            ("http://localhost", "403"),
+            ("http://evil.example", "403"),
+            ("null", "403"),
+        ] {
+            let head = format!("{request} HTTP/1.1\r\nHost: localhost:81\r\nOrigin: {origin}\r\n");
+            assert_eq!(raw(&head), expected, "{request} {origin}");
+        }
+        assert_eq!(
+            raw(&format!(
+                "{} http://evil.example/status HTTP/1.1\r\nHost: localhost\r\n",
+                &request[..4].trim()
+            )),
+            "400"
+        );
+    }
+    running.stop();
+    // With a token a name will do, but the page still has to be its own.
+    let running = start(vec![http(Some("secret"), 1000)], None, None);
+    let right = ("Authorization", "Bearer secret");
+    assert_eq!(ask(running.address(), "GET /status", &[right], b"").0, 200);
+    assert_eq!(
+        ask(running.address(), "GET /status", &[right, ("Origin", "http://evil.example")], b"").0,
+        403
+    );
+    running.stop();
 }
 
 #[test]
@@ -338,7 +440,7 @@ fn a_webhook_gets_findings_even_if_it_fails_at_first() {
     assert!(Webhook::new("https://x").is_err());
 }
 
-/// A Redis server of our own, in a folder.
+/// A Redis server in a folder, behind a port that the test holds: connections are handed on to the server's socket.
 struct Redis {
     process: Child,
     address: String,
@@ -346,16 +448,26 @@ struct Redis {
 
 impl Redis {
     fn start(folder: &Path) -> Self {
-        let address = corpus::addresses(1).remove(0);
-        let (host, port) = address.split_once(':').expect("a host and a port");
+        let socket = folder.join("redis");
         let process = Command::new("redis-server")
-            .args(["--port", port, "--bind", host, "--save", "", "--dir"])
+            .args(["--port", "0", "--save", "", "--unixsocket"])
+            .arg(&socket)
+            .arg("--dir")
             .arg(folder)
             .stdout(Stdio::null())
             .spawn()
             .expect("it is installed");
+        let listener = TcpListener::bind(ANY).expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let Ok(server) = UnixStream::connect(&socket) else { continue };
+                hand_on(stream.try_clone().expect("a copy"), server.try_clone().expect("a copy"));
+                hand_on_back(server, stream);
+            }
+        });
         let redis = Self { process, address };
-        until("the server answers", || redis.say(&["PING"]).is_some());
+        until("the server answers", || redis.say(&["PING"]).is_some_and(|it| it == "+PONG"));
         redis
     }
 
@@ -385,12 +497,27 @@ impl Redis {
         let mut lines = BufReader::new(stream).lines();
         lines.next();
         let count = lines.next().and_then(Result::ok).unwrap_or_default();
-        count.trim_start_matches(':').parse().expect("a number")
+        // A group that is not there, or not yet, has everything before it.
+        count.trim_start_matches(':').parse().unwrap_or(usize::MAX)
     }
 
     fn source(&self) -> Source {
         Source::Broker(format!("redis://{}?stream=txns", self.address).parse().expect("an address"))
     }
+}
+
+fn hand_on(mut from: TcpStream, mut to: UnixStream) {
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut from, &mut to);
+        let _ = to.shutdown(std::net::Shutdown::Both);
+    });
+}
+
+fn hand_on_back(mut from: UnixStream, mut to: TcpStream) {
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut from, &mut to);
+        let _ = to.shutdown(std::net::Shutdown::Both);
+    });
 }
 
 impl Drop for Redis {
@@ -433,4 +560,40 @@ fn a_stream_of_a_broker_is_taken_once_and_acknowledged_when_it_is_durable() {
     let (ended, _) = running.stop();
     assert_eq!(ended.status.received, 8, "entries that the journal holds are not taken again");
     assert_eq!(ended.status.found.iter().find(|(kind, _)| *kind == "duplicate"), Some(&("duplicate", 0)));
+}
+
+/// A group that is gone is made again, and what the journal holds is not taken twice.
+#[test]
+fn a_group_that_was_lost_is_made_again() {
+    if !corpus::needs("redis") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let redis = Redis::start(folder.path());
+    let running = start(vec![redis.source()], Some(&folder.path().join("state")), None);
+    redis.add(&stale(1));
+    until("the first are taken", || running.service.status().received == 2);
+    until("all is acknowledged", || redis.pending() == 0);
+    assert_eq!(redis.say(&["XGROUP", "DESTROY", "txns", "taipan"]).as_deref(), Some(":1"));
+    redis.add(&stale(2));
+    until("the next are taken", || running.service.status().received == 4);
+    until("all is acknowledged", || redis.pending() == 0);
+    let (ended, _) = running.stop();
+    assert_eq!(ended.status.received, 4, "each entry once");
+}
+
+/// Without a broker there is nothing to check: that is said at once, with the address and the cause.
+#[test]
+fn a_broker_that_cannot_be_reached_is_an_error() {
+    let listener = TcpListener::bind(ANY).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    // It is there, and no broker: it closes every connection.
+    let closing = std::thread::spawn(move || drop(listener.accept()));
+    for (address, cause) in [(address.to_string(), ""), ("127.0.0.1:1".to_owned(), "refused")] {
+        let source =
+            Source::Broker(format!("redis://:secret@{address}?stream=s").parse().expect("an address"));
+        let said = Service::start(options(vec![source])).map(|_| ()).expect_err("no broker").to_string();
+        assert!(said.contains(&address) && said.contains(cause) && !said.contains("secret"), "{said}");
+    }
+    closing.join().expect("it was called");
 }

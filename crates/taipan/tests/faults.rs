@@ -338,7 +338,8 @@ fn a_state_that_was_cut_off_is_told_or_does_no_harm() {
             let name = cut.file_name().unwrap().to_str().unwrap();
             let is_refused = code == 3 && text.contains(name) && text.contains("another state folder");
             assert!([0, 1, 2].contains(&code) || is_refused, "{cut:?}: {code}: {text}");
-            assert_eq!(is_refused, name.starts_with("checkpoint"), "{cut:?}: {code}: {text}");
+            let is_needed = ["checkpoint", "journal", "findings"].iter().any(|it| name.starts_with(it));
+            assert_eq!(is_refused, is_needed, "{cut:?}: {code}: {text}");
         }
     }
 }

@@ -205,10 +205,12 @@ fn sources(flags: &WatchFlags) -> Result<Vec<Source>, String> {
         };
         sources.push(Source::Stream(stream));
     }
-    sources.extend(flags.tcp.iter().map(|&address| Source::Tcp(address)));
+    let token = || flags.token.clone();
+    sources.extend(flags.tcp.iter().map(|&address| Source::Tcp { address, token: token() }));
     sources.extend(flags.unix.iter().map(|path| Source::Unix(path.clone())));
     sources.extend(flags.http.map(|address| {
-        Source::Http(HttpOptions { address, token: flags.token.clone(), body_max: flags.max_body })
+        let patience = HttpOptions::PATIENCE;
+        Source::Http(HttpOptions { address, token: token(), body_max: flags.max_body, patience })
     }));
     sources.extend(flags.broker.iter().cloned().map(Source::Broker));
     if flags.stdin || sources.is_empty() {

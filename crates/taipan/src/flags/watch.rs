@@ -75,7 +75,8 @@ pub(crate) struct WatchFlags {
     #[arg(long, value_name = "NAME", help_heading = "Sources")]
     pub(crate) slot: Option<String>,
 
-    /// What HTTP requests have to show (Authorization: Bearer TOKEN); needed unless --http is a loopback address
+    /// What HTTP requests have to show (Authorization: Bearer TOKEN), and TCP connections in their first line
+    /// ({"token":"TOKEN"}); needed unless all addresses are loopback ones
     #[arg(
         long,
         value_name = "TOKEN",
