@@ -8,7 +8,6 @@ use std::fmt::Display;
 
 use std::path::{Path, PathBuf};
 
-
 /// The variable that names what must be there.
 const REQUIRE: &str = "TAIPAN_REQUIRE";
 
