@@ -18,6 +18,7 @@ fn script(history: &History, level: Level, options: &Options) -> Option<String> 
     match smt::write(history, level, options, &mut text) {
         Ok(()) => Some(String::from_utf8(text).expect("SMT-LIB is text")),
         Err(Unwritable::Beyond(_)) => None,
+        Err(Unwritable::Open(why)) => panic!("nothing limits it: {why}"),
         Err(Unwritable::Io(error)) => panic!("a vector takes everything: {error}"),
     }
 }

@@ -16,6 +16,8 @@
 //! What a request may cost is bounded: its body, all bodies together, the time that its client takes
 //! ([`crate::connections`]), and the size of an answer.
 
+#![expect(clippy::result_large_err, reason = "an answer is moved once per request")]
+
 use crate::connections::{self, Answer, Answering, Meter};
 use crate::intake::{Batch, Intake, NotTaken};
 use crate::lines::cut;

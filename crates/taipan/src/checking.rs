@@ -12,7 +12,7 @@ use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
 use checker::{
     Answer, Budget, By, Claim, Coverage, Fragment, Level, LookedAt, Options, Orders, Passes, Reduced, Ryow,
-    Strategy, Vendor, Verdict,
+    Strategy, Undecided, Vendor, Verdict,
 };
 use history::formats::{Loaded, ReadError};
 use history::{History, Status};
@@ -606,6 +606,11 @@ impl Opened {
             check_ms: milliseconds(started.elapsed()),
             peak_rss_bytes: limits::peak_bytes(),
         }
+    }
+
+    /// The same, shown under this name.
+    pub(crate) fn called(self, name: String) -> Self {
+        Self { name, ..self }
     }
 
     /// A history that was not read but recorded just now.

@@ -34,7 +34,7 @@ mod several {
     use crate::limits;
     use checker::{Claim, Orders, Undecided};
     use cluster::{Answer, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
-    use history::History;
+    use history::{History, Interrupt};
     use report::{Cost, Finding, Size};
     use std::cell::Cell;
     use std::io::Write;
@@ -246,7 +246,8 @@ mod several {
         let is_whole = flags.reading.read_parts(file, &mut look).map_err(|error| error.to_string())?;
         if !is_whole && !is_read.get() {
             // The format can only be read in one piece.
-            look(&flags.reading.read(file).map_err(|error| error.to_string())?.history);
+            let read = flags.reading.read_until(file, Interrupt::default());
+            look(&read.map_err(|error| error.to_string())?.history);
         }
         model?;
         Ok(orders.lack(claim.level))

@@ -44,7 +44,7 @@ pub(crate) struct Recorded {
 /// Where a recorded history is.
 pub(crate) enum Kept {
     /// In memory.
-    Here(History),
+    Here(Box<History>),
     /// In a file of the native format; the folder is its own where the file was not asked for.
     File(PathBuf, Option<Scratch>),
 }
@@ -63,10 +63,10 @@ impl Kept {
     /// The history, within the limits of checking.
     pub(crate) fn open(self, name: String, checking: &Checking<'_>) -> Result<Opened, Unopened> {
         match self {
-            Self::Here(history) => Ok(Opened::recorded(name, history)),
+            Self::Here(history) => Ok(Opened::recorded(name, *history)),
             Self::File(file, _folder) => {
                 let reading = ReadingFlags { format: Some(Format::Jsonl), lenient: false, allow_empty: true };
-                Ok(Opened { name, ..checking.open(&file, &reading)? })
+                Ok(checking.open(&file, &reading)?.called(name))
             }
         }
     }
@@ -144,7 +144,7 @@ pub(crate) fn simulated(config: Config) -> Result<Recorded, String> {
     let summary = simulation.run(Fields::default(), &mut builder).map_err(said)?;
     let history = builder.finish().map_err(said)?;
     Ok(Recorded {
-        kept: Kept::Here(history),
+        kept: Kept::Here(Box::new(history)),
         level,
         isolation: None,
         database,
@@ -240,7 +240,7 @@ pub(crate) fn live(
     interrupt.is_over();
     drop(sweeper);
     let kept = match file {
-        None => Kept::Here(history),
+        None => Kept::Here(Box::new(history)),
         Some(file) => Kept::File(file, scratch),
     };
     let isolation = Some(isolation.name);

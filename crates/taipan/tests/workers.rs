@@ -1,6 +1,5 @@
 //! Several workers, several processes, and processes that die, as a user sees them.
 #![cfg(feature = "cluster")]
-#![expect(clippy::print_stdout, reason = "what is skipped is said aloud")]
 
 use corpus::Loopback;
 use history::Builder;

@@ -107,7 +107,7 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
         live: flags.live,
         duration: flags.duration,
         file: flags.record.clone(),
-        target: &flags.target,
+        target: flags.target.expose(),
         limits: Limits::new(flags.limits.bounds)?,
         load: &flags.load,
     };
