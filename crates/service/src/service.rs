@@ -418,6 +418,10 @@ impl Worker {
 
     fn tell(&mut self, told: &Told) -> Result<(), Trouble> {
         self.board.tell(&told.lines);
+        if !told.lines.is_empty() {
+            // What was found counts even if no one reads it any more.
+            self.show();
+        }
         self.outlets.tell(&told.lines).map_err(while_doing("writing findings"))?;
         self.engine.went_out().map_err(while_doing("writing down what was told"))
     }

@@ -156,7 +156,9 @@ fn damage_changes_no_finding() {
     let (mut same, mut refused) = (0, 0);
     for seed in 0..3 {
         let (kept, rest, expected) = killed(seed);
-        let names: Vec<&PathBuf> = kept.keys().filter(|name| !name.ends_with("lock")).collect();
+        // What was found is for people and programs that read it; nothing is concluded from its text.
+        let is_state = |name: &&PathBuf| !name.ends_with("lock") && !name.ends_with("findings.jsonl");
+        let names: Vec<&PathBuf> = kept.keys().filter(is_state).collect();
         let mut random = Random(seed + 77);
         for case in 0..cases {
             let name = names[case % names.len()];

@@ -236,18 +236,26 @@ mod several {
     fn lack(flags: &CheckFlags, file: &Path, claim: &Claim) -> Result<Option<Undecided>, String> {
         let mut orders = Orders::default();
         let mut model = Ok(());
-        let is_read = Cell::new(false);
+        let (is_read, is_enough) = (Cell::new(false), Cell::new(false));
         let mut look = |part: &History| {
             is_read.set(true);
             model = is_checkable(part);
             orders.take(part);
-            model.is_ok() && !orders.are_enough(claim.level)
+            is_enough.set(model.is_err() || orders.are_enough(claim.level));
+            !is_enough.get()
         };
-        let is_whole = flags.reading.read_parts(file, &mut look).map_err(|error| error.to_string())?;
-        if !is_whole && !is_read.get() {
-            // The format can only be read in one piece.
-            let read = flags.reading.read_until(file, Interrupt::default());
-            look(&read.map_err(|error| error.to_string())?.history);
+        for file in cluster::files_of(file).map_err(|failure| failure.to_string())? {
+            is_read.set(false);
+            let is_whole = !file.is_dir()
+                && flags.reading.read_parts(&file, &mut look).map_err(|error| error.to_string())?;
+            if !is_whole && !is_read.get() {
+                // The format can only be read in one piece.
+                let read = flags.reading.read_until(&file, Interrupt::default());
+                look(&read.map_err(|error| error.to_string())?.history);
+            }
+            if is_enough.get() {
+                break;
+            }
         }
         model?;
         Ok(orders.lack(claim.level))

@@ -56,7 +56,8 @@ fn number_in(file: &Path, line: usize) -> Option<i32> {
 fn main_process(folder: &Path) -> Option<Pid> {
     let number =
         number_in(&folder.join("pid"), 1).or_else(|| number_in(&folder.join("data/postmaster.pid"), 1));
-    Pid::from_raw(number?)
+    // A server that sets itself up writes it as a negative number.
+    Pid::from_raw(number?.abs())
 }
 
 /// A run on a throw-away server that is at work; `None` where the server is missing.

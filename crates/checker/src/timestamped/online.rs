@@ -390,7 +390,7 @@ impl Online {
     fn tell(&mut self, found: Found) {
         match &mut self.ranked {
             Some(ranked) => ranked.told.push((ranked.now.clone(), found)),
-            None => self.number_unless_held(found, u64::MAX),
+            None => self.number_unless_held(found, self.tick()),
         }
     }
 

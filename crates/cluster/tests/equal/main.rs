@@ -290,7 +290,7 @@ fn processes_that_disagree_and_files_that_are_none_are_told() {
         (&|job| job.claim.vendor = Some(vendor), "--profile is postgres repeatable read for".to_owned()),
         (&|job| job.reading.lenient = true, "--lenient is true for process 1 and false".to_owned()),
         (&|job| job.share = Share::Own, "--shards is own for process 1 and shared for process 0".to_owned()),
-        (&|job| job.paths = vec![longer.clone()], "file longer.jsonl is".to_owned()),
+        (&|job| job.paths = vec![longer.clone()], "file longer.jsonl is ".to_owned()),
         (&|job| job.paths = vec![changed.clone()], format!("file h.jsonl is {size} bytes with hash ")),
     ];
     for (change, expected) in cases {

@@ -468,7 +468,8 @@ impl Online {
     /// Tells a finding, unless it may be explained.
     pub(super) fn number_unless_held(&mut self, found: Found, tick: u64) {
         if !self.log.concerns(&found, tick) {
-            if found.kind.is_violation() && self.log.floating > 0 {
+            // By ticks and not by what is here: with workers a finding comes later than what it was found before.
+            if found.kind.is_violation() && self.log.since.is_some_and(|since| since < tick) {
                 self.log.told.insert(who(&found.txn));
             }
             return self.number(found);
