@@ -468,8 +468,10 @@ impl Online {
     /// Tells a finding, unless it may be explained.
     pub(super) fn number_unless_held(&mut self, found: Found, tick: u64) {
         if !self.log.concerns(&found, tick) {
-            // By ticks and not by what is here: with workers a finding comes later than what it was found before.
-            if found.kind.is_violation() && self.log.since.is_some_and(|since| since < tick) {
+            // Whatever is here by now: with workers a finding comes later than what it was found before.
+            let is_of_results =
+                matches!(found.kind, Kind::Broken(Axiom::External | Axiom::Internal | Axiom::NoConflict));
+            if is_of_results {
                 self.log.told.insert(who(&found.txn));
             }
             return self.number(found);
