@@ -26,6 +26,9 @@ pub struct Finding {
     pub explanation: Vec<Step>,
     /// Steps that others follow from and that are not part of the cycle.
     pub support: Vec<Step>,
+    /// The argument where it is a case distinction: one of the cases must be so, and none can be. Then the explanation is
+    /// that of the first case.
+    pub cases: Option<Cases>,
     /// What counting shows of a core that is too large for steps.
     pub counted: Option<String>,
     /// What the history tested; for an accepted one.
@@ -113,9 +116,43 @@ pub struct Step {
     /// For an inferred edge: the steps it follows from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<Step>,
+    /// For an inferred edge: the cases that its opposite leaves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cases: Option<Cases>,
     /// The operations the sentence is about.
     #[serde(skip)]
     pub places: Vec<Place>,
+}
+
+/// A case distinction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cases {
+    /// The cases that are told.
+    pub told: Vec<Case>,
+    /// How many more there are. Each was refuted, too.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// Something that may be, and why it cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Case {
+    /// What is supposed, in words.
+    #[serde(rename = "if")]
+    pub suppose: String,
+    /// What contradicts it; none where it falls into cases itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explanation: Vec<Step>,
+    /// Steps that others follow from and that are not part of the cycle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub support: Vec<Step>,
+    /// The cases into which it falls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cases: Option<Cases>,
 }
 
 /// An operation of a transaction of the core.
@@ -176,6 +213,7 @@ impl Finding {
                     transactions: members(history, evidence, &lens),
                     explanation: argue::steps(history, &evidence.edges, &lens),
                     support: argue::steps(history, &evidence.support, &lens),
+                    cases: argue::cases(history, evidence, &lens),
                     counted: counted(history, evidence),
                     notes: effects::notes(history, evidence),
                     ..blank
@@ -208,6 +246,7 @@ impl Finding {
             transactions,
             explanation: argue::steps(history, &evidence.edges, &lens),
             support: argue::steps(history, &evidence.support, &lens),
+            cases: argue::cases(history, evidence, &lens),
             counted: counted(history, evidence),
             ..self
         }
@@ -268,6 +307,7 @@ impl Finding {
             transactions: Vec::new(),
             explanation: Vec::new(),
             support: Vec::new(),
+            cases: None,
             counted: None,
             coverage: None,
             anomalies: None,
@@ -291,7 +331,7 @@ fn counted(history: &History, evidence: &Evidence) -> Option<String> {
     let key = history.keys().get(key);
     let value = shorten::value(history.values(), value, &Lens::default(), None);
     let written = match crowd.writers.len() {
-        0 => "nobody wrote it".to_owned(),
+        0 => "no transaction wrote it".to_owned(),
         1 => "1 transaction wrote it".to_owned(),
         many => format!("{} transactions wrote it", grouped(many)),
     };

@@ -12,7 +12,7 @@ use crate::strip::{STRIP_SCRIPT, STRIP_STYLE, strip};
 use crate::svg::{COLOURS, STYLE, drawing};
 use crate::text::{ToldSteps, until};
 use crate::told::Tally;
-use crate::{Finding, Member, Overview, Part, Remark, Step, Surveyed, Told};
+use crate::{Cases, Finding, Member, Overview, Part, Remark, Step, Surveyed, Told};
 use checker::{Coverage, Level, Mark};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -169,7 +169,10 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
             }
             @if !finding.explanation.is_empty() {
                 (argument(finding, &mut told))
-                h3 { "The transactions and what orders them" }
+                h3 {
+                    "The transactions and what orders them"
+                    @if let Some(case) = crate::picture::first_case(finding) { " in " (case) }
+                }
                 div.scroll tabindex="0" role="group" aria-label="The transactions and what orders them" {
                     (PreEscaped(drawing(finding, "", &format!("v{index}-"))))
                 }
@@ -208,10 +211,43 @@ fn argument<'f>(finding: &'f Finding, told: &mut ToldSteps<'f>) -> Markup {
             " "
             span.now role="status" {}
         }
-        ol.steps {
-            @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(step, Some(place), told)) }
+        @if let Some(cases) = &finding.cases { (case_distinction(cases, true)) }
+        @else {
+            ol.steps {
+                @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(step, Some(place), told)) }
+            }
         }
-        @if let Some(end) = end { p.so { "So " (end) ". That cannot be." } }
+        @if let Some(end) = end {
+            p.so { "So " (end) "." @if finding.cases.is_none() { " That cannot be." } }
+        }
+    }
+}
+
+/// One case after the other. The steps of the first are those that the picture shows.
+fn case_distinction(cases: &Cases, is_shown: bool) -> Markup {
+    html! {
+        ul.cases {
+            @for (number, case) in cases.told.iter().enumerate() {
+                @let mut told = ToldSteps::default();
+                li {
+                    "If " (case.suppose) ":"
+                    @if let Some(cases) = &case.cases { (case_distinction(cases, is_shown && number == 0)) }
+                    @else {
+                        ol.steps {
+                            @for (place, step) in case.explanation.iter().enumerate() {
+                                (argument_step(step, Some(place).filter(|_| is_shown && number == 0), &mut told))
+                            }
+                        }
+                    }
+                    @if let Some(end) = crate::text::end_of(&case.explanation) { p.so { "So " (end) ". That cannot be." } }
+                    @if !case.support.is_empty() {
+                        p { "Where" }
+                        ul.steps { @for step in &case.support { (argument_step(step, None, &mut told)) } }
+                    }
+                }
+            }
+            @if let Some(more) = crate::text::left_out(cases) { li { (more) } }
+        }
     }
 }
 
@@ -264,6 +300,7 @@ fn argument_step<'f>(step: &'f Step, place: Option<usize>, told: &mut ToldSteps<
         @if !step.because.is_empty() {
             ul.steps { @for inner in &step.because { (argument_step(inner, None, told)) } }
         }
+        @if let Some(cases) = &step.cases { (case_distinction(cases, false)) }
     };
     match place {
         Some(place) => html! { li tabindex="0" data-step=(place) data-ops=(ops.join("\n")) { (edge) } },

@@ -41,7 +41,7 @@ mod told;
 
 pub use book::{Page, pages, pages_about};
 pub use difference::{Difference, Run, difference};
-pub use finding::{Cost, Finding, Listed, Member, Named, Place, Size, Step};
+pub use finding::{Case, Cases, Cost, Finding, Listed, Member, Named, Place, Size, Step};
 pub use graphs::{dot, mermaid};
 pub use html::html;
 pub use json::json_line;

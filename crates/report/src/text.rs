@@ -2,7 +2,7 @@
 
 use crate::book::page_of;
 use crate::picture::{label, shown_operations};
-use crate::{Alternative, Cost, Finding, Member, Part, Step, Surveyed, Violation};
+use crate::{Alternative, Cases, Cost, Finding, Member, Part, Step, Surveyed, Violation};
 use crate::{printable, shorten};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
@@ -296,7 +296,10 @@ fn write_argument(out: &mut String, finding: &Finding, palette: Palette) -> std:
         writeln!(out, "    {faint}{rest}{faint:#}")?;
     }
     let mut told = ToldSteps::default();
-    if !finding.explanation.is_empty() {
+    if let Some(cases) = &finding.cases {
+        writeln!(out, "  because")?;
+        write_cases(out, cases, 2, palette)?;
+    } else if !finding.explanation.is_empty() {
         writeln!(out, "  because")?;
         write_steps(out, &finding.explanation, 2, palette, &mut told)?;
     }
@@ -312,6 +315,40 @@ fn write_argument(out: &mut String, finding: &Finding, palette: Palette) -> std:
         }
     }
     Ok(())
+}
+
+/// One case after the other, each with its own end.
+fn write_cases(out: &mut String, cases: &Cases, depth: usize, palette: Palette) -> std::fmt::Result {
+    let indent = 2 * depth;
+    for case in &cases.told {
+        // What follows in one case is written there, even if it follows in another, too.
+        let mut told = ToldSteps::default();
+        writeln!(out, "{:indent$}if {}:", "", case.suppose)?;
+        write_steps(out, &case.explanation, depth + 1, palette, &mut told)?;
+        if let Some(cases) = &case.cases {
+            write_cases(out, cases, depth + 1, palette)?;
+        }
+        if let Some(end) = end_of(&case.explanation) {
+            writeln!(out, "{:indent$}  so {end}", "")?;
+        }
+        if !case.support.is_empty() {
+            writeln!(out, "{:indent$}  where", "")?;
+            write_steps(out, &case.support, depth + 2, palette, &mut told)?;
+        }
+    }
+    match left_out(cases) {
+        Some(more) => writeln!(out, "{:indent$}{more}", ""),
+        None => Ok(()),
+    }
+}
+
+/// What is said of cases that are not told.
+pub(crate) fn left_out(cases: &Cases) -> Option<String> {
+    match cases.left_out {
+        0 => None,
+        1 => Some("and 1 more case, which is impossible, too".to_owned()),
+        more => Some(format!("and {} more cases, each of which is impossible, too", grouped(more))),
+    }
 }
 
 /// Of many transactions without an argument only the first are told one by one.
@@ -406,6 +443,9 @@ fn write_steps<'f>(
         let (indent, label) = (2 * depth, label(step));
         writeln!(out, "{:indent$}{} {faint}({from} -{label}-> {}){faint:#}", "", step.why, step.to)?;
         write_steps(out, &step.because, depth + 1, palette, told)?;
+        if let Some(cases) = &step.cases {
+            write_cases(out, cases, depth + 1, palette)?;
+        }
     }
     Ok(())
 }
@@ -420,18 +460,26 @@ pub(crate) fn conclusion(finding: &Finding) -> Option<String> {
     if finding.counted.is_some() {
         return finding.counted.clone();
     }
-    let steps = &finding.explanation;
-    if let [one, two] = &steps[..]
-        && finding.anomaly.as_ref().is_some_and(|anomaly| anomaly.name == "incompatible-order")
-    {
-        let (first, second) = (&two.to, &one.to);
-        return Some(format!("{first} and {second} would have to have read beginnings of one list"));
+    match finding.cases {
+        Some(_) => Some("none of the cases is possible".to_owned()),
+        None => end_of(&finding.explanation),
     }
+}
+
+/// What steps come to: a cycle, or two lists that contradict each other.
+pub(crate) fn end_of(steps: &[Step]) -> Option<String> {
     let closes = steps.len() > 1
         && steps
             .iter()
             .zip(steps.iter().cycle().skip(1))
             .all(|(step, next)| Some(&step.to) == next.from.as_ref());
+    if let [one, two] = steps
+        && !closes
+        && [one, two].iter().all(|step| step.edge == "wr")
+    {
+        let (first, second) = (&two.to, &one.to);
+        return Some(format!("{first} and {second} would have to have read beginnings of one list"));
+    }
     let first = steps.first()?.from.as_ref()?;
     closes.then(|| format!("{first} would have to come before itself"))
 }
