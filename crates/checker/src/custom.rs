@@ -102,16 +102,11 @@ impl Definition {
         }
         if plain.is_axiomatic() {
             if self.realtime || !self.modules.is_empty() {
-                return bad("commit orders of the axiomatic family count session order and nothing else");
+                return bad("commit orders of the axiomatic family count no order but that of sessions");
             }
-            if !self.session {
-                return bad(
-                    "commit orders of the axiomatic family count session order: add it to the orders",
-                );
+            if !self.session && self.rule != Rule::AxiomaticReadCommitted {
+                return bad("this commit order counts session order: add it to the orders");
             }
-        }
-        if self.rule == Rule::ReadUncommitted && self.realtime {
-            return bad("a cycle of ww alone counts no real-time order");
         }
         let counts = self.session || self.realtime || !self.modules.is_empty();
         if self.rule == Rule::UpdateSerializable && counts {

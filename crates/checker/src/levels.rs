@@ -5,8 +5,8 @@
 //! project speaks of [`Level`], never of names.
 //!
 //! **How a name is found.** Case, `-`, `_`, spaces and a leading `:` (as Elle's keywords have it) do not
-//! matter. A name that is not in the table is refused with the nearest ones; no name is accepted that is
-//! not decided.
+//! matter. A name that is not in the table is refused with the nearest ones, or with the reason why that level
+//! is not decided ([`names`]).
 //!
 //! **One rule, several orders.** The `strong-session-` and `strong-` rows are the same rules with session
 //! order, or session and real-time order, among the dependencies. Two names that come to the same are one
@@ -18,7 +18,10 @@
 //! *Analysing Snapshot Isolation* (PODC 2016); Daudjee and Salem (ICDE 2004, VLDB 2006) for the session
 //! and strong variants.
 
+pub(crate) mod names;
+
 use crate::modules::Module;
+use names::{UnknownLevel, normal};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -147,7 +150,7 @@ const fn level(rule: Rule, (session, realtime): (bool, bool)) -> Level {
 pub const TABLE: &[LevelRow] = &[
     LevelRow {
         name: "read-uncommitted",
-        aliases: &["PL-1", "RU"],
+        aliases: &["PL-1", "RU", "uncommitted-read"],
         level: level(Rule::ReadUncommitted, PLAIN),
         forbids: "a cycle of ww; a value nobody wrote",
         anomaly: "G0",
@@ -180,7 +183,7 @@ pub const TABLE: &[LevelRow] = &[
     },
     LevelRow {
         name: "consistent-view",
-        aliases: &["PL-2+"],
+        aliases: &["PL-2+", "basic-consistency"],
         level: level(Rule::ConsistentView, PLAIN),
         forbids: "a cycle of ww, wr and at most one rw",
         anomaly: "G-single",
@@ -204,7 +207,7 @@ pub const TABLE: &[LevelRow] = &[
     },
     LevelRow {
         name: "snapshot-isolation",
-        aliases: &["PL-SI", "SI"],
+        aliases: &["PL-SI", "SI", "snapshot", "generalized-snapshot-isolation", "GSI"],
         level: level(Rule::SnapshotIsolation, PLAIN),
         forbids: "a cycle in which no two rw are adjacent",
         anomaly: "G-nonadjacent",
@@ -220,11 +223,29 @@ pub const TABLE: &[LevelRow] = &[
     },
     LevelRow {
         name: "serializable",
-        aliases: &["PL-3", "SER", "conflict-serializable", "serializability"],
+        aliases: &[
+            "PL-3",
+            "SER",
+            "conflict-serializable",
+            "view-serializable",
+            "1SR",
+            "one-copy-serializable",
+            "serializability",
+            "SSI",
+            "serializable-snapshot-isolation",
+        ],
         level: level(Rule::Serializable, PLAIN),
         forbids: "a cycle",
         anomaly: "G2",
         source: "Adya 1999, chapter 3",
+    },
+    LevelRow {
+        name: "strong-session-read-uncommitted",
+        aliases: &["strong-session-PL-1", "strong-session-RU"],
+        level: level(Rule::ReadUncommitted, SESSION),
+        forbids: "a cycle of ww and session order; a value nobody wrote",
+        anomaly: "G0-process",
+        source: "read-uncommitted with session order",
     },
     LevelRow {
         name: "strong-session-read-committed",
@@ -244,7 +265,13 @@ pub const TABLE: &[LevelRow] = &[
     },
     LevelRow {
         name: "strong-session-snapshot-isolation",
-        aliases: &["strong-session-PL-SI", "strong-session-SI", "session-snapshot-isolation"],
+        aliases: &[
+            "strong-session-PL-SI",
+            "strong-session-SI",
+            "session-snapshot-isolation",
+            "prefix-consistent-snapshot-isolation",
+            "PCSI",
+        ],
         level: level(Rule::SnapshotIsolation, SESSION),
         forbids: "a cycle of ww, wr, session order and rw in which no two rw are adjacent",
         anomaly: "G-nonadjacent-process",
@@ -252,11 +279,19 @@ pub const TABLE: &[LevelRow] = &[
     },
     LevelRow {
         name: "strong-session-serializable",
-        aliases: &["strong-session-PL-3", "strong-session-SER"],
+        aliases: &["strong-session-PL-3", "strong-session-SER", "session-serializable", "strong-session-1SR"],
         level: level(Rule::Serializable, SESSION),
         forbids: "a cycle of ww, wr, rw and session order",
         anomaly: "G2-process",
         source: "Daudjee and Salem 2004",
+    },
+    LevelRow {
+        name: "strong-read-uncommitted",
+        aliases: &["strong-PL-1", "strong-RU"],
+        level: level(Rule::ReadUncommitted, BOTH),
+        forbids: "a cycle of ww, session and real-time order; a value nobody wrote",
+        anomaly: "G0-realtime",
+        source: "read-uncommitted with session and real-time order",
     },
     LevelRow {
         name: "strong-read-committed",
@@ -284,11 +319,22 @@ pub const TABLE: &[LevelRow] = &[
             "strong-SER",
             "strong-PL-3",
             "strict-serializability",
+            "strong-1SR",
+            "external-consistency",
         ],
         level: level(Rule::Serializable, BOTH),
         forbids: "a cycle of ww, wr, rw, session and real-time order",
         anomaly: "G2-realtime",
         source: "Adya 1999, chapter 4; Papadimitriou 1979",
+    },
+    LevelRow {
+        name: "monotonic-atomic-view",
+        aliases: &["MAV"],
+        level: level(Rule::AxiomaticReadCommitted, PLAIN),
+        forbids: "every commit order containing wr: some read of x misses a writer of x that an earlier read of the \
+                  same transaction had read from",
+        anomaly: "OTV",
+        source: "Bailis et al. 2014 (Highly Available Transactions)",
     },
     LevelRow {
         name: "axiomatic-read-committed",
@@ -357,7 +403,8 @@ const IMPLIES: &[(&str, &[&str])] = &[
     ("consistent-view", &["cursor-stability", "monotonic-view"]),
     ("repeatable-read", &["cursor-stability"]),
     ("cursor-stability", &["read-committed"]),
-    ("monotonic-view", &["read-committed"]),
+    ("monotonic-view", &["monotonic-atomic-view"]),
+    ("monotonic-atomic-view", &["read-committed"]),
     ("read-committed", &["read-uncommitted"]),
     (
         "strong-snapshot-isolation",
@@ -365,12 +412,14 @@ const IMPLIES: &[(&str, &[&str])] = &[
     ),
     ("strong-session-snapshot-isolation", &["snapshot-isolation", "parallel-snapshot-isolation", "prefix"]),
     ("parallel-snapshot-isolation", &["causal", "consistent-view", "strong-session-read-committed"]),
-    ("strong-read-committed", &["strong-session-read-committed"]),
-    ("strong-session-read-committed", &["read-committed"]),
+    ("strong-read-committed", &["strong-session-read-committed", "strong-read-uncommitted"]),
+    ("strong-session-read-committed", &["read-committed", "strong-session-read-uncommitted"]),
+    ("strong-read-uncommitted", &["strong-session-read-uncommitted"]),
+    ("strong-session-read-uncommitted", &["read-uncommitted"]),
     ("prefix", &["causal"]),
     ("causal", &["read-atomic"]),
     ("read-atomic", &["axiomatic-read-committed"]),
-    ("axiomatic-read-committed", &["read-committed"]),
+    ("axiomatic-read-committed", &["monotonic-atomic-view"]),
 ];
 
 /// Those that hold only where a history has no predicates.
@@ -414,9 +463,7 @@ impl Level {
 
     /// The level of a name or alias.
     pub fn parse(name: &str) -> Result<Self, UnknownLevel> {
-        let wanted = normal(name);
-        let found = TABLE.iter().find(|row| row.is_called(&wanted)).map(|row| row.level);
-        found.ok_or_else(|| UnknownLevel { name: name.to_owned(), nearest: nearest(&wanted) })
+        names::find(name).map(|row| row.level).ok_or_else(|| UnknownLevel::new(name))
     }
 
     /// A rule with the orders that count beside it.
@@ -504,6 +551,29 @@ impl Level {
         format!("{promise}{orders}")
     }
 
+    /// What it allows that serializability in real time does not, in words.
+    pub fn allows(self) -> &'static str {
+        match (self.rule, self.session, self.realtime) {
+            (Rule::ReadUncommitted, ..) => "dirty reads, lost updates, phantoms and write skew are possible",
+            (Rule::ReadCommitted | Rule::AxiomaticReadCommitted, ..) => {
+                "non-repeatable reads, phantoms, lost updates and write skew are possible"
+            }
+            (Rule::CursorStability, ..) => "non-repeatable reads, phantoms and write skew are possible",
+            (Rule::MonotonicView, ..) => "non-repeatable reads, lost updates and write skew are possible",
+            (Rule::ReadAtomic, ..) => "lost updates, write skew and causality violations are possible",
+            (Rule::Causal | Rule::Prefix, ..) => "lost updates and write skew are possible",
+            (Rule::ConsistentView, ..) => "long forks and write skew are possible",
+            (Rule::RepeatableRead, ..) => "phantoms are possible",
+            (Rule::SnapshotIsolation, ..) => "write skew is possible",
+            (Rule::UpdateSerializable, ..) => {
+                "transactions that only read may see updates in different orders"
+            }
+            (Rule::Serializable, false, false) => "only stale reads are possible",
+            (Rule::Serializable, _, false) => "only stale reads of what other sessions wrote are possible",
+            (Rule::Serializable, _, true) => "no anomaly is possible",
+        }
+    }
+
     /// Whether it belongs to the family that is defined by axioms on a commit order.
     pub fn is_axiomatic(self) -> bool {
         matches!(self.rule, Rule::AxiomaticReadCommitted | Rule::ReadAtomic | Rule::Causal | Rule::Prefix)
@@ -524,23 +594,6 @@ impl std::str::FromStr for Level {
     }
 }
 
-/// A name that no level has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownLevel {
-    /// What was asked for.
-    pub name: String,
-    /// The names that look most like it, the nearest first.
-    pub nearest: Vec<&'static str>,
-}
-
-impl fmt::Display for UnknownLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no isolation level {:?}; the nearest are {}", self.name, self.nearest.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownLevel {}
-
 impl LevelRow {
     /// Its name and its aliases.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
@@ -554,103 +607,10 @@ impl LevelRow {
     }
 }
 
-/// A name without what people write differently.
-fn normal(name: &str) -> String {
-    let name = name.trim().trim_start_matches(':');
-    name.chars()
-        .filter(|letter| !matches!(letter, '-' | '_' | ' '))
-        .map(|letter| letter.to_ascii_lowercase())
-        .collect()
-}
-
-/// How many suggestions an unknown name gets.
-const NEAREST_MAX: usize = 3;
-/// Longer names are not compared: nobody mistypes that much.
-const COMPARED_LEN_MAX: usize = 64;
-
-fn nearest(wanted: &str) -> Vec<&'static str> {
-    let wanted: Vec<char> = wanted.chars().take(COMPARED_LEN_MAX).collect();
-    let distance_to_row = |row: &LevelRow| {
-        row.names()
-            .map(|name| edit_distance(&wanted, &normal(name).chars().collect::<Vec<_>>()))
-            .min()
-            .unwrap_or(usize::MAX)
-    };
-    let mut rows: Vec<_> = TABLE.iter().map(|row| (distance_to_row(row), row.name)).collect();
-    rows.sort_by_key(|&(distance, _)| distance);
-    rows.truncate(NEAREST_MAX);
-    rows.into_iter().map(|(_, name)| name).collect()
-}
-
-/// Levenshtein's distance, one row of the matrix at a time.
-fn edit_distance(a: &[char], b: &[char]) -> usize {
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for (row, left) in a.iter().enumerate() {
-        let mut current = vec![row + 1];
-        for (column, right) in b.iter().enumerate() {
-            let replaced = above[column] + usize::from(left != right);
-            current.push(replaced.min(above[column + 1] + 1).min(current[column] + 1));
-        }
-        above = current;
-    }
-    above[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::HashSet;
-
-    #[test]
-    fn every_name_and_alias_resolves_to_its_own_row_and_is_used_once() {
-        let mut seen = HashSet::new();
-        for row in TABLE {
-            for name in row.names() {
-                assert!(seen.insert(normal(name)), "{name} is used twice");
-                assert_eq!(Level::parse(name), Ok(row.level), "{name}");
-                assert_eq!(Level::parse(&name.to_uppercase().replace('-', "_")), Ok(row.level), "{name}");
-            }
-            assert_eq!(row.level.name(), row.name);
-        }
-        let levels: HashSet<_> = Level::all().collect();
-        assert_eq!(levels.len(), TABLE.len(), "two rows are the same level");
-    }
-
-    #[test]
-    fn names_that_people_write() {
-        for (written, name) in [
-            ("pl-2", "read-committed"),
-            ("PL3", "serializable"),
-            (":strict-serializable", "strict-serializable"),
-            ("Strong Session SI", "strong-session-snapshot-isolation"),
-            ("tcc", "causal"),
-            ("PSI", "parallel-snapshot-isolation"),
-            ("strong-session-consistent-view", "parallel-snapshot-isolation"),
-            ("PL-2+", "consistent-view"),
-            ("pl-2.99", "repeatable-read"),
-            ("committed-read", "axiomatic-read-committed"),
-        ] {
-            assert_eq!(Level::parse(written).map(Level::name), Ok(name), "{written}");
-        }
-    }
-
-    #[test]
-    fn unknown_names_are_refused_with_the_nearest() {
-        for (written, expected) in [
-            ("serialisable", "serializable"),
-            ("snapshot-isolaton", "snapshot-isolation"),
-            ("repeatable-reads", "repeatable-read"),
-            ("PL-4", "serializable"),
-        ] {
-            let unknown = Level::parse(written).expect_err("not a level");
-            assert!(unknown.nearest.contains(&expected), "{written}: {unknown}");
-            assert!(unknown.to_string().contains(expected));
-        }
-        // What Elle accepts without checking it is not offered.
-        for name in ["linearizable", "sequential", "PRAM", "monotonic-reads", ""] {
-            assert!(Level::parse(name).is_err(), "{name}");
-        }
-    }
 
     #[test]
     fn implications_are_acyclic_and_reach_every_level() {

@@ -158,7 +158,7 @@ pub(crate) fn decide(
         Err(why) => return Decision::Open(why),
     }
     if level.rule == Rule::ReadUncommitted {
-        return dirty::decide(history, level, &options.budget);
+        return dirty::decide(history, level, options.clock_skew, &options.budget);
     }
     let Some(asked) = Asked::of(history, level, options) else {
         return Decision::NotHere(format!("{} is not decided by what reads must see", level.name()));

@@ -32,11 +32,13 @@ use crate::rows::{Claim, Test, Universe};
 use crate::scripts::Seen;
 use crate::verdict::{Budget, Ryow, Undecided, Witness};
 use found::{Answer, Found};
-use history::{History, Id, KeyId, OpId, Operation, Predicate, Row, Status, TxnId, ValueId, ValueRef};
+use history::{
+    History, Id, KeyId, OpId, Operation, Predicate, Row, Status, Transaction, TxnId, ValueId, ValueRef,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Decides a history.
-pub(super) fn decide(history: &History, level: Level, budget: &Budget) -> Decision {
+pub(super) fn decide(history: &History, level: Level, skew: i64, budget: &Budget) -> Decision {
     let written = match Written::of(history) {
         Ok(written) => written,
         Err(what) => return Decision::NotHere(what),
@@ -68,7 +70,9 @@ pub(super) fn decide(history: &History, level: Level, budget: &Budget) -> Decisi
             return Decision::Impossible(core);
         }
     }
+    let clocks = Clocks::of(history, level, skew);
     let mut edges = orders(history, level);
+    edges.extend(clocks.edges(history));
     if let Some(why) = budget.exhausted() {
         return Decision::Open(why);
     }
@@ -78,10 +82,11 @@ pub(super) fn decide(history: &History, level: Level, budget: &Budget) -> Decisi
             Err(core) => return Decision::Impossible(with_readers(history, key, core)),
         }
     }
-    match cycle::sort(history.len(), || edges.iter().copied()) {
+    match cycle::sort(history.len() + clocks.ends.len(), || edges.iter().copied()) {
         Ok(_) => Decision::Possible(Witness::default()),
         Err(cycle) => {
-            let mut core: Vec<TxnId> = cycle.into_iter().map(TxnId).collect();
+            let txns = cycle.into_iter().filter(|&node| (node as usize) < history.len());
+            let mut core: Vec<TxnId> = txns.map(TxnId).collect();
             for &key in lists.keys() {
                 core = with_readers(history, key, core);
             }
@@ -318,6 +323,36 @@ fn orders(history: &History, level: Level) -> Vec<(u32, u32)> {
         *last = Some(transaction.id());
     }
     edges
+}
+
+/// Real-time order in linear space: a node for each end, after the transactions, in the order of time.
+struct Clocks {
+    /// When transactions with effect ended, ascending.
+    ends: Vec<(i64, TxnId)>,
+}
+
+impl Clocks {
+    fn of(history: &History, level: Level, skew: i64) -> Self {
+        let committed = history.transactions().filter(|it| level.realtime && it.is_committed());
+        let end = |it: Transaction<'_>| Some((it.client()?.end.saturating_add(skew), it.id()));
+        let mut ends: Vec<(i64, TxnId)> = committed.filter_map(end).collect();
+        ends.sort_unstable();
+        Self { ends }
+    }
+
+    /// From each transaction to its end, from end to end, and from the last end before a begin to the transaction.
+    fn edges(&self, history: &History) -> Vec<(u32, u32)> {
+        let node = |rank: usize| (history.len() + rank) as u32;
+        let mut edges: Vec<(u32, u32)> = Vec::new();
+        for (rank, &(_, txn)) in self.ends.iter().enumerate() {
+            edges.push((txn.0, node(rank)));
+            edges.extend(rank.checked_sub(1).map(|before| (node(before), node(rank))));
+            let begin = history.transaction(txn).client().map_or(i64::MIN, |span| span.begin);
+            let ended = self.ends.partition_point(|&(end, _)| end < begin);
+            edges.extend(ended.checked_sub(1).map(|last| (node(last), txn.0)));
+        }
+        edges
+    }
 }
 
 /// The transactions, and those with effect that read a key.
@@ -564,7 +599,7 @@ mod tests {
         let history = notation::parse(text).expect("the notation is right");
         let level = Level::parse("RU").expect("a name of the table");
         assert_eq!(
-            matches!(decide(&history, level, &Budget::unlimited()), Decision::Possible(_)),
+            matches!(decide(&history, level, 0, &Budget::unlimited()), Decision::Possible(_)),
             accepted,
             "{text}"
         );

@@ -88,7 +88,7 @@ pub(crate) fn decide_mixed(
     };
     let asked = demands.asked(level);
     if asked.blind.contains(&true) {
-        match dirty::decide(history, level, &options.budget) {
+        match dirty::decide(history, level, options.clock_skew, &options.budget) {
             Decision::Possible(_) => {}
             other => return other,
         }
