@@ -13,10 +13,12 @@
 //! `finding` collects both; `text` and `json` render one finding, `junit`, `sarif`, `markdown` and `html` everything a run
 //! has to tell ([`Told`]); `svg` and `graphs` draw the core, `lattice` the levels.
 
+mod anomalies;
 mod argue;
 mod book;
 mod difference;
 mod effects;
+mod elle;
 mod finding;
 mod graphs;
 mod html;
@@ -39,8 +41,10 @@ mod text;
 mod timestamps;
 mod told;
 
-pub use book::{Page, pages, pages_about};
+pub use anomalies::{ANOMALIES, About, AnomalyRow, Asked, anomaly};
+pub use book::{Page, pages};
 pub use difference::{Difference, Run, difference};
+pub use elle::ElleResult;
 pub use finding::{Case, Cases, Cost, Finding, Listed, Member, Named, Place, Size, Step};
 pub use graphs::{dot, mermaid};
 pub use html::html;

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::flags::{ExplainFlags, ExplainOutput};
 use checker::Reduced;
 use history::formats::{Format, write_path, write_string};
-use report::{Finding, Overview, Size, Told};
+use report::{About, AnomalyRow, Finding, Overview, Size, Told};
 use std::io::Write;
 use std::path::Path;
 
@@ -165,15 +165,36 @@ fn print_parts(parts: &[Part], format: Format, console: &mut Console) -> Result<
     Ok(())
 }
 
-/// The book's page on an anomaly.
+/// The book's page on an anomaly, or what it is in a sentence.
 fn page(name: &str, console: &mut Console) -> Outcome {
-    let found = report::pages_about(name);
-    if found.is_empty() {
-        let titles: Vec<&str> = report::pages().iter().map(|page| page.title()).collect();
-        return Err(Stop::Error(format!("the book has no page on {name:?}; it has: {}", titles.join("; "))));
+    let asked = report::anomaly(name).map_err(|nearest| {
+        Stop::Error(format!("unknown anomaly {name:?}; did you mean one of these: {}?", nearest.join(", ")))
+    })?;
+    let out = console.out();
+    match asked.row.about {
+        About::Page(_) => writeln!(out, "{}", asked.row.page().map_or("", |page| page.text))?,
+        About::Sentence(sentence) => {
+            writeln!(out, "# {}: {}\n\n{sentence}\n", asked.row.common, asked.row.name)?
+        }
     }
-    for page in found {
-        writeln!(console.out(), "{}\n", page.text)?;
+    if let Some(order) = asked.order {
+        writeln!(out, "{name}: the same where the argument needs {order}.")?;
+    }
+    writeln!(out, "Names: {}.", names(asked.row).join(", "))?;
+    let kin: Vec<&str> = asked.row.kin().iter().map(|row| row.common).collect();
+    if !kin.is_empty() {
+        writeln!(out, "Also {}: {}.", asked.row.name, kin.join(", "))?;
     }
     Ok(Exit::Accepted)
+}
+
+/// The names of an anomaly, each once.
+fn names(row: &AnomalyRow) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for name in row.names() {
+        if !names.iter().any(|known| known.replace(['-', ' '], "") == name.replace(['-', ' '], "")) {
+            names.push(name);
+        }
+    }
+    names
 }
