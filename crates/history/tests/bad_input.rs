@@ -630,6 +630,33 @@ fn files_that_cannot_be_opened() {
     assert!(error.to_string().ends_with("is a directory, but a jsonl history is one file"), "{error}");
 }
 
+/// Jepsen keeps a run in store/TEST/TIME: the history, the same for people, results, logs.
+#[test]
+fn store_folders_of_jepsen() {
+    let store = tempfile::tempdir().unwrap();
+    let run = store.path().join("append").join("20240101T120000.000Z");
+    std::fs::create_dir_all(&run).unwrap();
+    let history = "{:type :invoke, :process 0, :f :txn, :value [[:w 1 2]]}\n{:type :ok, :process 0, :f :txn, :value [[:w 1 2]]}\n";
+    for (name, content) in [
+        ("history.edn", history),
+        ("history.txt", "0\t:invoke\t:txn\t[[:w 1 2]]\n"),
+        ("results.edn", "{:valid? true}\n"),
+        ("jepsen.log", "2024-01-01 INFO\n"),
+    ] {
+        std::fs::write(run.join(name), content).unwrap();
+    }
+    let loaded = read_path(&run, &ReadOptions::default()).unwrap();
+    assert_eq!((loaded.history.len(), loaded.format), (1, Format::ElleEdn));
+    for above in [store.path(), run.parent().unwrap()] {
+        let error = read_path(above, &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("did you mean {}?", run.join("history.edn").display())), "{error}");
+    }
+    // Two histories: it says so instead of choosing one.
+    std::fs::write(run.join("history.jsonl"), "").unwrap();
+    let error = read_path(&run, &ReadOptions::default()).unwrap_err();
+    assert!(matches!(error, ReadError::Directory { .. }), "{error}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_be_read() {

@@ -37,6 +37,8 @@ pub enum ReadError {
         path: PathBuf,
         /// How many files lie directly in it.
         files: usize,
+        /// A history in a folder of it.
+        below: Option<PathBuf>,
     },
     /// The format is a directory of files, and this is one file.
     NotADirectory {
@@ -294,10 +296,16 @@ impl fmt::Display for ReadError {
                     _ => write!(f, "{path}: cannot be opened: {source}"),
                 }
             }
-            Self::Directory { path, files } => write!(
+            Self::Directory { path, below: Some(below), .. } => write!(
                 f,
-                "{}: is a directory, and its {files} files are no history that is kept as a directory ({}); \
-                 name the history file itself",
+                "{}: is a directory that holds no history itself; did you mean {}?",
+                path.display(),
+                below.display()
+            ),
+            Self::Directory { path, files, below: None } => write!(
+                f,
+                "{}: is a directory, and its {files} files are not a history that is kept as a directory ({}, or a \
+                 Jepsen store folder with history.edn); name the history file itself",
                 path.display(),
                 directory_formats()
             ),

@@ -94,6 +94,37 @@ pub fn read_path(path: &Path, options: &ReadOptions) -> Result<Loaded, ReadError
     reading.finish()
 }
 
+/// The file of a directory that is the history: the only one called `history.…`; in a Jepsen store folder `history.txt`
+/// lies beside it, the same for people.
+fn history_file(names: &[String]) -> Option<usize> {
+    let is_for_people = |name: &str| name.starts_with("history.txt");
+    let all: Vec<usize> = (0..names.len()).filter(|&file| names[file].starts_with("history.")).collect();
+    let rest: Vec<usize> = all.iter().copied().filter(|&file| !is_for_people(&names[file])).collect();
+    match (&all[..], &rest[..]) {
+        (&[only], _) | (_, &[only]) => Some(only),
+        _ => None,
+    }
+}
+
+/// How deep histories are looked for below a folder: Jepsen's is store/TEST/TIME.
+const BELOW_MAX: usize = 2;
+
+/// A history in a folder below: Jepsen's link to the latest run first, else what is last by name.
+fn history_below(path: &Path) -> Option<PathBuf> {
+    let mut level = vec![path.to_owned()];
+    for _ in 0..BELOW_MAX {
+        let entries = level.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let mut folders: Vec<PathBuf> = entries.map(|it| it.path()).filter(|it| it.is_dir()).collect();
+        folders.sort_by_key(|it| (it.ends_with("latest"), it.clone()));
+        let history = |folder: &PathBuf| Some(folder.join("history.edn")).filter(|file| file.is_file());
+        if let Some(found) = folders.iter().rev().find_map(history) {
+            return Some(found);
+        }
+        level = folders;
+    }
+    None
+}
+
 /// Reads a history from a stream; `name` stands for it in messages.
 pub fn read_stream(name: &str, stream: impl io::Read, options: &ReadOptions) -> Result<Loaded, ReadError> {
     let mut reading = Reading::new(Path::new(name), options);
@@ -193,7 +224,7 @@ impl<'a> Reading<'a> {
         Ok(format)
     }
 
-    /// Reads a directory: one that is a history, or one that holds nothing but a single history file.
+    /// Reads a directory: one that is a history, or one that holds a single history file, as Jepsen's store folders do.
     fn directory(mut self) -> Result<Loaded, ReadError> {
         let directory = Directory::open(&self.path, &self.options)?;
         let probe = Probe { head: &[], complete: true, files: Some(directory.names()) };
@@ -224,16 +255,16 @@ impl<'a> Reading<'a> {
     }
 
     fn only_file(self, directory: &Directory, format: Option<Format>) -> Result<Loaded, ReadError> {
-        let histories: Vec<_> = (0..directory.names().len())
-            .filter(|&file| directory.names()[file].starts_with("history."))
-            .collect();
         if directory.names().iter().any(|name| is_shard(name)) {
             return self.shards(directory);
         }
-        match (histories[..].first(), histories.len(), format) {
-            (Some(&file), 1, _) => read_path(&directory.path_of(file), &self.options),
-            (_, _, Some(format)) => Err(ReadError::NotAFile { path: self.path, format }),
-            _ => Err(ReadError::Directory { path: self.path, files: directory.names().len() }),
+        match (history_file(directory.names()), format) {
+            (Some(file), _) => read_path(&directory.path_of(file), &self.options),
+            (None, Some(format)) => Err(ReadError::NotAFile { path: self.path, format }),
+            (None, None) => {
+                let (files, below) = (directory.names().len(), history_below(&self.path));
+                Err(ReadError::Directory { path: self.path, files, below })
+            }
         }
     }
 
