@@ -6,6 +6,8 @@
 pub struct Isolation {
     /// The vendor's name, in lower case with dashes.
     pub name: &'static str,
+    /// Other names for which the vendor runs this level.
+    pub also: &'static [&'static str],
     /// The way it is asked for, in the vendor's language.
     pub ask: &'static str,
     /// The level the vendor documents it to keep, by the checker's name.
@@ -16,23 +18,50 @@ pub struct Isolation {
 }
 
 const fn row(name: &'static str, ask: &'static str, promises: &'static str) -> Isolation {
-    Isolation { name, ask, promises, logical: None }
+    Isolation { name, also: &[], ask, promises, logical: None }
+}
+
+impl Isolation {
+    /// Whether the vendor calls it so, in any case and spelling: `READ COMMITTED`, `Read_Committed`, `read-committed`.
+    pub fn is_called(&self, name: &str) -> bool {
+        let wanted = plain(name);
+        let bare = ["transactionisolationlevel", "isolationlevel", "transaction", "begin"]
+            .into_iter()
+            .find_map(|words| wanted.strip_prefix(words));
+        let names = std::iter::once(&self.name).chain(self.also);
+        names.map(|known| plain(known)).any(|known| known == wanted || Some(known.as_str()) == bare)
+    }
+
+    /// The name as the vendor's documentation writes it.
+    pub fn title(&self) -> String {
+        self.name.replace('-', " ").to_uppercase()
+    }
+}
+
+/// A name without what people write differently.
+fn plain(name: &str) -> String {
+    name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// SQLite has one level. An immediate transaction is the writer from its start; a deferred one takes its
 /// snapshot at its first statement and becomes the writer at its first write, if nobody wrote since.
 pub(crate) const SQLITE: [Isolation; 2] = [
-    row("immediate", "BEGIN IMMEDIATE", "serializable"),
-    row("serializable", "BEGIN DEFERRED", "serializable"),
+    Isolation { also: &["exclusive"], ..row("immediate", "BEGIN IMMEDIATE", "serializable") },
+    Isolation { also: &["deferred"], ..row("serializable", "BEGIN DEFERRED", "serializable") },
 ];
 
 /// DuckDB has one level, and documents it as snapshot isolation.
-pub(crate) const DUCKDB: [Isolation; 1] =
-    [row("snapshot-isolation", "BEGIN TRANSACTION", "snapshot-isolation")];
+pub(crate) const DUCKDB: [Isolation; 1] = [Isolation {
+    also: &["snapshot"],
+    ..row("snapshot-isolation", "BEGIN TRANSACTION", "snapshot-isolation")
+}];
 
 /// PostgreSQL runs READ UNCOMMITTED as READ COMMITTED; its REPEATABLE READ is snapshot isolation.
 pub(crate) const POSTGRES: [Isolation; 3] = [
-    row("read-committed", "BEGIN ISOLATION LEVEL READ COMMITTED", "read-committed"),
+    Isolation {
+        also: &["read-uncommitted"],
+        ..row("read-committed", "BEGIN ISOLATION LEVEL READ COMMITTED", "read-committed")
+    },
     row("repeatable-read", "BEGIN ISOLATION LEVEL REPEATABLE READ", "snapshot-isolation"),
     row("serializable", "BEGIN ISOLATION LEVEL SERIALIZABLE", "serializable"),
 ];
@@ -67,21 +96,17 @@ pub struct Profile {
     pub name: &'static str,
     /// Its levels.
     pub levels: &'static [Isolation],
-    /// Other names that it takes, and the level that it runs for each.
-    pub also: &'static [(&'static str, &'static str)],
+    /// How its name is written.
+    pub title: &'static str,
 }
 
 /// Every profile.
 pub const PROFILES: [Profile; 5] = [
-    Profile { name: "postgres", levels: &POSTGRES, also: &[("read-uncommitted", "read-committed")] },
-    Profile { name: "mariadb", levels: &MARIADB, also: &[] },
-    Profile { name: "mysql", levels: &MARIADB, also: &[] },
-    Profile {
-        name: "sqlite",
-        levels: &SQLITE,
-        also: &[("deferred", "serializable"), ("exclusive", "immediate")],
-    },
-    Profile { name: "duckdb", levels: &DUCKDB, also: &[] },
+    Profile { name: "postgres", title: "PostgreSQL", levels: &POSTGRES },
+    Profile { name: "mariadb", title: "MariaDB", levels: &MARIADB },
+    Profile { name: "mysql", title: "MySQL", levels: &MARIADB },
+    Profile { name: "sqlite", title: "SQLite", levels: &SQLITE },
+    Profile { name: "duckdb", title: "DuckDB", levels: &DUCKDB },
 ];
 
 impl Profile {
@@ -92,7 +117,39 @@ impl Profile {
 
     /// What a level is promised to be, by the vendor's name for it.
     pub fn level(&self, name: &str) -> Option<&'static Isolation> {
-        let also = self.also.iter().find(|(other, _)| *other == name).map(|(_, level)| *level);
-        self.levels.iter().find(|level| level.name == also.unwrap_or(name))
+        self.levels.iter().find(|level| level.is_called(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_every_spelling() {
+        for profile in PROFILES {
+            for level in profile.levels {
+                for name in std::iter::once(&level.name).chain(level.also) {
+                    for written in [
+                        (*name).to_owned(),
+                        name.replace('-', " ").to_uppercase(),
+                        name.replace('-', "_"),
+                        format!("TRANSACTION_{}", name.replace('-', "_").to_uppercase()),
+                        format!("isolation level {}", name.replace('-', " ")),
+                    ] {
+                        let called: Vec<&str> = profile
+                            .levels
+                            .iter()
+                            .filter(|it| it.is_called(&written))
+                            .map(|it| it.name)
+                            .collect();
+                        assert_eq!(called, [level.name], "{} {written}", profile.name);
+                    }
+                }
+            }
+        }
+        let postgres = Profile::of("postgres").expect("a profile");
+        assert_eq!(postgres.level("Read Uncommitted").map(|level| level.name), Some("read-committed"));
+        assert_eq!(postgres.level("READ"), None);
     }
 }

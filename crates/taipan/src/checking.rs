@@ -353,8 +353,11 @@ impl<'f> Checking<'f> {
         })
     }
 
-    /// Says what levels of a profile are judged as.
+    /// Says what levels of a profile are judged as, and what an ambiguous name means.
     pub(crate) fn say_profile(&self, asked: &[Level], console: &mut Console) -> Result<(), Stop> {
+        for meaning in own_levels::meanings() {
+            console.note(meaning);
+        }
         for &level in asked.iter().filter(|_| self.policy.profile.is_some()) {
             let claim = self.claim(level).map_err(Stop::Error)?;
             let Some(vendor) = claim.vendor else { continue };

@@ -27,8 +27,8 @@ pub(crate) struct Recorded {
     pub(crate) kept: Kept,
     /// What the database promised.
     pub(crate) level: Level,
-    /// The database's own name of the level that it ran at.
-    pub(crate) isolation: Option<&'static str>,
+    /// The database's own level that it ran at.
+    pub(crate) isolation: Option<Isolation>,
     /// The database, for people.
     pub(crate) database: String,
     /// Bugs that were planted.
@@ -243,7 +243,7 @@ pub(crate) fn live(
         None => Kept::Here(Box::new(history)),
         Some(file) => Kept::File(file, scratch),
     };
-    let isolation = Some(isolation.name);
+    let isolation = Some(isolation);
     Ok(Recorded { kept, level, isolation, database: name, planted: Vec::new(), time, trouble, live })
 }
 
@@ -310,17 +310,34 @@ fn isolation(database: &dyn Database, wanted: Option<&str>, levels: &[Level]) ->
     let found = match (wanted, levels) {
         (None, []) => offered.last(),
         (None, _) => offered.iter().find(promises_all).or(offered.last()),
-        (Some(wanted), _) => offered.iter().find(|isolation| isolation.name == wanted),
+        (Some(wanted), _) => offered.iter().find(|isolation| isolation.is_called(wanted)),
     };
-    found.copied().ok_or_else(|| {
-        let names: Vec<&str> = offered.iter().map(|isolation| isolation.name).collect();
-        format!(
-            "{} has no isolation level {:?}; it has {}",
-            database.name(),
-            wanted.unwrap_or_default(),
-            names.join(", ")
-        )
-    })
+    found.copied().ok_or_else(|| no_such_level(&database.name(), wanted.unwrap_or_default(), offered))
+}
+
+/// That a database has no level of a name, and which one was likely meant.
+pub(crate) fn no_such_level(database: &str, wanted: &str, offered: &[Isolation]) -> String {
+    let names: Vec<&str> = offered.iter().map(|isolation| isolation.name).collect();
+    // A level of the literature, which the database calls something else.
+    let meant = Level::parse(wanted).ok();
+    let same = offered.iter().find(|it| meant.is_some() && Level::parse(it.promises).ok() == meant);
+    let hint = same.map(|it| format!(" ({} is its {wanted})", it.name)).unwrap_or_default();
+    format!("{database} has no isolation level {wanted:?}; it has {}{hint}", names.join(", "))
+}
+
+/// What a database guarantees at a level, and what can go wrong: one sentence.
+pub(crate) fn guarantee(database: &str, isolation: &Isolation) -> String {
+    let vendor = database.split(' ').next().unwrap_or(database);
+    let title = isolation.title();
+    let Ok(promised) = Level::parse(isolation.promises) else { return String::new() };
+    let possible = promised.allows();
+    match isolation.logical {
+        Some(_) => format!(
+            "{vendor}'s {title} is no level of the literature: plain reads see a snapshot, locking reads and writes the \
+             newest rows; {possible}."
+        ),
+        None => format!("{vendor}'s {title} is {}: {possible}.", promised.name().replace('-', " ")),
+    }
 }
 
 /// Whether every history that keeps one level keeps the other.

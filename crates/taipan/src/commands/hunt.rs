@@ -107,7 +107,7 @@ fn examination(flags: &HuntFlags) -> Examination {
 }
 
 fn level(name: &str, supported: &[Isolation]) -> Result<Isolation, Stop> {
-    let found = supported.iter().find(|level| level.name == name).copied();
+    let found = supported.iter().find(|level| level.is_called(name)).copied();
     found.ok_or_else(|| {
         let names: Vec<&str> = supported.iter().map(|level| level.name).collect();
         Stop::Error(format!(

@@ -4,6 +4,7 @@ use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{MatrixFlags, MatrixOutput};
 use crate::input::passwords;
+use crate::recording;
 use crate::sweeper::Sweeper;
 use databases::{Cell, Limit, MATRIX_LEFTOVER, Matrix, MatrixNews, SCHEDULES};
 use serde_json::json;
@@ -12,7 +13,7 @@ use std::io::Write;
 
 pub(crate) fn run(flags: &MatrixFlags, console: &mut Console) -> Outcome {
     if let Some(name) = flags.trace.as_deref().filter(|name| !name.is_empty())
-        && !SCHEDULES.iter().any(|schedule| schedule.name == name)
+        && !SCHEDULES.iter().any(|schedule| is_asked_for(schedule.name, name))
     {
         let names: Vec<&str> = SCHEDULES.iter().map(|schedule| schedule.name).collect();
         return Err(Stop::Error(format!("there is no anomaly {name:?}; there are {}", names.join(", "))));
@@ -30,6 +31,14 @@ pub(crate) fn run(flags: &MatrixFlags, console: &mut Console) -> Outcome {
         return Ok(Exit::Violated);
     }
     Ok(if first.surprises().next().is_some() { Exit::Violated } else { Exit::Accepted })
+}
+
+/// Whether a schedule shows the anomaly of a name: the schedule of that name alone, else all that show it.
+fn is_asked_for(schedule: &str, name: &str) -> bool {
+    if SCHEDULES.iter().any(|one| one.name.eq_ignore_ascii_case(name)) {
+        return schedule.eq_ignore_ascii_case(name);
+    }
+    report::anomaly(name).is_ok_and(|asked| report::anomaly(schedule) == Ok(asked))
 }
 
 fn said(error: impl Display) -> Stop {
@@ -78,13 +87,17 @@ fn text(matrix: &Matrix, flags: &MatrixFlags, console: &mut Console) -> Result<(
     for row in &matrix.rows {
         writeln!(out, "{}", line(row.schedule.name, row.cells.iter().map(mark).collect(), matrix))?;
     }
+    writeln!(out)?;
+    for guarantee in guarantees(matrix) {
+        writeln!(out, "{guarantee}")?;
+    }
     for (schedule, level, cell) in matrix.surprises() {
         let expected = if cell.seen { "was not expected" } else { "was expected" };
         writeln!(out, "\n{} at {} {expected}: {}", schedule.name, level.name, schedule.about)?;
         steps(out, cell)?;
     }
     let Some(name) = &flags.trace else { return Ok(()) };
-    for row in matrix.rows.iter().filter(|row| name.is_empty() || row.schedule.name == name) {
+    for row in matrix.rows.iter().filter(|row| name.is_empty() || is_asked_for(row.schedule.name, name)) {
         for (cell, level) in row.cells.iter().zip(&matrix.levels) {
             let seen = if cell.seen { "occurs" } else { "does not occur" };
             writeln!(out, "\n{} at {} {seen}: {}", row.schedule.name, level.name, row.schedule.about)?;
@@ -92,6 +105,11 @@ fn text(matrix: &Matrix, flags: &MatrixFlags, console: &mut Console) -> Result<(
         }
     }
     Ok(())
+}
+
+/// What the database guarantees at each of its levels.
+fn guarantees(matrix: &Matrix) -> Vec<String> {
+    matrix.levels.iter().map(|level| recording::guarantee(&matrix.database, level)).collect()
 }
 
 /// A row of the table: each cell as wide as its level's name.
@@ -170,7 +188,11 @@ fn page(matrix: &Matrix) -> String {
         }
         page.push_str("</tr>");
     }
-    page.push_str("</table><dl>");
+    page.push_str("</table><ul>");
+    for guarantee in guarantees(matrix) {
+        let _ = write!(page, "<li>{}</li>", escaped(&guarantee));
+    }
+    page.push_str("</ul><dl>");
     for row in &matrix.rows {
         let _ =
             write!(page, "<dt>{}</dt><dd>{}</dd>", escaped(row.schedule.name), escaped(row.schedule.about));

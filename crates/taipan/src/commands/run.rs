@@ -3,13 +3,14 @@
 use crate::checking::{Checking, Unopened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
-use crate::flags::RunFlags;
+use crate::flags::{Output, RunFlags};
 use crate::input::passwords;
 use crate::limits::Limits;
 use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
 use checker::Level;
 use databases::Limit;
+use std::io::Write;
 
 pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
@@ -22,7 +23,7 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     let asked = match (flags.levels.level.as_slice(), flags.policy.profile) {
         ([], None) => vec![recorded.level],
         // The database's own name of the level that it ran at.
-        ([], Some(_)) => recorded.isolation.iter().flat_map(|name| Level::parse(name)).collect(),
+        ([], Some(_)) => recorded.isolation.iter().flat_map(|it| Level::parse(it.name)).collect(),
         (levels, _) => levels.to_vec(),
     };
     let opened = match recorded.kept.open(name, &checking) {
@@ -74,6 +75,9 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
         }
     }
     sink.finish(console)?;
+    if let Some(isolation) = recorded.isolation.filter(|_| flags.output == Output::Text) {
+        writeln!(console.out(), "{}", recording::guarantee(&recorded.database, &isolation))?;
+    }
     Ok(exit)
 }
 
