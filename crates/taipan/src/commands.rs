@@ -5,6 +5,7 @@ mod check;
 mod convert;
 mod demo;
 mod diff;
+mod elle;
 mod explain;
 mod generate;
 mod hunt;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
         Command::Check(flags) => check::run(&flags, console),
         Command::Explain(flags) => explain::run(&flags, console),
         Command::Diff(flags) => diff::run(&flags, console),
+        Command::Elle(flags) => elle::run(&flags, console),
         Command::Certify(flags) => certify::run(&flags, console),
         Command::Smt(flags) => smt::run(&flags, console),
         Command::Demo(_) => demo::run(console),

@@ -2,6 +2,7 @@
 
 mod color;
 mod databases;
+mod elle;
 mod hunting;
 mod installing;
 mod limits;
@@ -12,6 +13,7 @@ mod workers;
 
 pub(crate) use color::Color;
 pub(crate) use databases::{LoadFlags, MatrixFlags, MatrixOutput};
+pub(crate) use elle::{ElleFlags, ElleOutput, HistoryFormat, Model};
 pub(crate) use hunting::{HuntFlags, HuntOutput, WritesSee};
 pub(crate) use installing::{CompletionsFlags, ManFlags};
 pub(crate) use limits::{BoundFlags, LimitFlags};
@@ -56,6 +58,7 @@ pub(crate) enum Command {
     Check(CheckFlags),
     Explain(ExplainFlags),
     Diff(DiffFlags),
+    Elle(ElleFlags),
     Certify(CertifyFlags),
     Smt(SmtFlags),
     Run(Box<RunFlags>),

@@ -1,0 +1,164 @@
+//! `taipan elle`: elle-cli's flags and results.
+
+use crate::checking::{Checking, Opened, Unopened};
+use crate::commands::check::frontier;
+use crate::console::{Console, Outcome, Stop};
+use crate::exit::Exit;
+use crate::flags::{ElleFlags, ElleOutput, HistoryFormat, LimitFlags, Model, PolicyFlags, ReadingFlags};
+use crate::recording::implies;
+use checker::{Level, Mark, forbidding};
+use history::formats::Format;
+use report::{ElleResult, Finding, Palette};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(crate) fn run(flags: &ElleFlags, console: &mut Console) -> Outcome {
+    refuse(flags).map_err(Stop::Error)?;
+    let levels = levels(flags).map_err(Stop::Error)?;
+    let policy = PolicyFlags::default();
+    let mut limits = LimitFlags::default();
+    limits.bounds.timeout = flags.cycle_search_timeout.map(Duration::from_millis);
+    let checking = Checking::new(&policy, &limits).map_err(Stop::Error)?;
+    let mut exit = Exit::Accepted;
+    for (place, file) in flags.files.iter().enumerate() {
+        let folder = flags.directory.as_ref().map(|folder| match flags.files.len() {
+            1 => folder.clone(),
+            _ => folder.join((place + 1).to_string()),
+        });
+        exit = exit.and(one(flags, &checking, &levels, file, folder, console)?);
+    }
+    Ok(exit)
+}
+
+/// Refuses what is assumed of keys one by one.
+fn refuse(flags: &ElleFlags) -> Result<(), String> {
+    let why = "assumes more of the database than the model says";
+    if flags.sequential_keys {
+        return Err(format!(
+            "--sequential-keys {why}: strong-session- models count session order for all keys"
+        ));
+    }
+    if flags.linearizable_keys {
+        return Err(format!(
+            "--linearizable-keys {why}: strong- models count real time for all keys, a custom level with linearizable = \
+             [keys] for some (taipan check --levels)"
+        ));
+    }
+    Ok(())
+}
+
+/// The levels that models and anomalies ask for, without those that follow from others.
+fn levels(flags: &ElleFlags) -> Result<Vec<Level>, String> {
+    let mut levels: Vec<Level> = Vec::new();
+    for name in &flags.consistency_models {
+        levels.push(Level::parse(name).map_err(|unknown| unknown.to_string())?);
+    }
+    for name in &flags.anomalies {
+        let level = forbidding(name).ok_or_else(|| match report::anomaly(name) {
+            Ok(_) => format!("no level forbids {name} and nothing weaker: ask for a model with -c"),
+            Err(nearest) => {
+                format!("unknown anomaly {name:?}; did you mean one of these: {}?", nearest.join(", "))
+            }
+        })?;
+        levels.push(level);
+    }
+    if flags.model == Model::Linearizable {
+        levels = vec![Level::STRICT_SERIALIZABLE];
+    }
+    // What follows from another one that is asked for needs no answer of its own.
+    let mut kept: Vec<Level> = Vec::new();
+    for &level in &levels {
+        let follows = levels.iter().any(|&other| other != level && implies(other, level));
+        if !follows && !kept.contains(&level) {
+            kept.push(level);
+        }
+    }
+    Ok(kept)
+}
+
+fn one(
+    flags: &ElleFlags,
+    checking: &Checking<'_>,
+    levels: &[Level],
+    file: &Path,
+    folder: Option<PathBuf>,
+    console: &mut Console,
+) -> Outcome {
+    let reading = ReadingFlags {
+        format: flags.format.map(|format| match format {
+            HistoryFormat::Edn => Format::ElleEdn,
+            HistoryFormat::Json => Format::ElleJson,
+        }),
+        lenient: false,
+        allow_empty: true,
+    };
+    let (findings, marks) = match checking.open(file, &reading) {
+        Err(Unopened::Trouble(message)) => {
+            console.error(message);
+            return Ok(Exit::Error);
+        }
+        Err(Unopened::Ended(ended)) => (checking.undecided(levels, &ended).map_err(Stop::Error)?, Vec::new()),
+        Ok(opened) => {
+            if let Some(warning) = &opened.warning {
+                console.note(warning);
+            }
+            check(flags, checking, levels, &opened).map_err(Stop::Error)?
+        }
+    };
+    if let Some(folder) = folder {
+        write_anomalies(&findings, &folder, flags.max_plot_bytes)?;
+    }
+    let result = ElleResult::new(&findings, &marks);
+    let out = console.out();
+    match (flags.verbose, flags.output) {
+        (false, _) => writeln!(out, "{} \t {}", file.display(), result.word())?,
+        (true, ElleOutput::Edn) => writeln!(out, "{}", result.edn())?,
+        (true, ElleOutput::Json) => writeln!(out, "{}", result.json())?,
+    }
+    Ok(match result.word() {
+        "true" => Exit::Accepted,
+        "false" => Exit::Violated,
+        _ => Exit::Undecided,
+    })
+}
+
+/// What the levels asked for come to, and, where the result map is printed, what all do.
+fn check(
+    flags: &ElleFlags,
+    checking: &Checking<'_>,
+    levels: &[Level],
+    opened: &Opened,
+) -> Result<(Vec<Finding>, Vec<(Level, Mark)>), String> {
+    let mut findings = Vec::new();
+    for claim in checking.claims(levels, opened)? {
+        let checked = checking.check(opened, claim)?;
+        let checked = if flags.verbose { checking.with_anomalies(opened, checked)? } else { checked };
+        findings.push(checked.finding);
+    }
+    let is_violated = findings.iter().any(|finding| finding.anomaly.is_some());
+    let marks = match flags.verbose && is_violated {
+        true => frontier(checking, opened, |claim| checking.check(opened, claim))?.1.surveyed.marks,
+        false => Vec::new(),
+    };
+    Ok((findings, marks))
+}
+
+/// Writes `ANOMALY.txt` and `ANOMALY.svg` per kind.
+fn write_anomalies(findings: &[Finding], folder: &Path, dot_bytes_max: usize) -> Result<(), Stop> {
+    let violated = findings.iter().filter_map(|finding| Some((finding, finding.anomaly.as_ref()?)));
+    for (finding, anomaly) in violated {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Stop::Error(format!("{}: cannot be made: {error}", folder.display())))?;
+        let write = |ending: &str, text: String| {
+            let path = folder.join(format!("{}.{ending}", anomaly.name));
+            std::fs::write(&path, text)
+                .map_err(|error| Stop::Error(format!("{}: cannot be written: {error}", path.display())))
+        };
+        write("txt", report::text(finding, Palette::plain()))?;
+        if report::dot(finding).len() <= dot_bytes_max {
+            write("svg", report::svg(finding))?;
+        }
+    }
+    Ok(())
+}
