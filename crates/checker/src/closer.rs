@@ -6,8 +6,9 @@
 //!
 //! *Cost*: some hundred checks of a history of a few transactions.
 
-use crate::{Instead, Level, Mark, Options, Verdict, check, instead, survey};
-use history::History;
+use crate::restrict::{restrict, restrict_for};
+use crate::{Instead, Level, Mark, Options, Rule, Verdict, check, instead, survey};
+use history::{History, TxnId};
 use std::convert::Infallible;
 
 /// What a closer look shows.
@@ -33,4 +34,17 @@ pub fn look_closer(part: &History, options: &Options, judge: impl Fn(&History) -
         }
     };
     Closer { weakest, marks, instead: instead(part, options, judge) }
+}
+
+/// The strongest levels that allow some transactions of a history, looked at by themselves. What the budget leaves open is
+/// left out.
+pub fn allowed(history: &History, transactions: &[TxnId], options: &Options) -> Vec<Level> {
+    let plain = restrict(history, transactions);
+    let exact = restrict_for(history, transactions, Level::new(Rule::Causal, true, false));
+    let verdict = |level: Level| {
+        let part = if level.is_axiomatic() { &exact } else { &plain };
+        Ok::<_, Infallible>(check(&part.history, level, options).verdict)
+    };
+    let Ok(survey) = survey(&plain.history, verdict, |_, _| Ok(None), |verdict| verdict);
+    survey.strongest.into_iter().map(|(level, _)| level).collect()
 }

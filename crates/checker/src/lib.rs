@@ -60,7 +60,7 @@ mod verdict;
 mod weak;
 
 pub use claim::{Answer, By, Claim, Vendor};
-pub use closer::{Closer, look_closer};
+pub use closer::{Closer, allowed, look_closer};
 pub use coverage::{BlindSpot, Coverage, coverage, coverage_within};
 pub use custom::{BadDefinition, Definition, parse_levels};
 pub use eager::{Passes, Strategy, UnknownName, smt};

@@ -3,6 +3,7 @@
 //! Every sentence is made from the edge's own [`Reason`] and the operations it names; nothing is inferred here.
 
 use crate::finding::{Case, Cases, Place, Step};
+use crate::labels::Labels;
 use crate::phrase;
 use crate::shorten::{self, Lens};
 use checker::{Argument, Edge, EdgeKind, Evidence, Impossible, Reason, Supposition};
@@ -14,53 +15,61 @@ use history::{
 const DEPTH_MAX: usize = 8;
 
 /// The steps of an argument; the lens keeps visible what it is about.
-pub(crate) fn steps(history: &History, edges: &[Edge], lens: &Lens) -> Vec<Step> {
-    let speaker = Speaker { history, lens };
-    edges.iter().map(|edge| speaker.step(edge, 0)).collect()
+pub(crate) fn steps(history: &History, edges: &[Edge], lens: &Lens, labels: &Labels) -> Vec<Step> {
+    let speaker = Speaker { history, lens, labels: None };
+    let short = Speaker { labels: Some(labels), ..speaker };
+    edges.iter().map(|edge| speaker.step(&short, edge, 0)).collect()
 }
 
 /// The argument of a violation where it is a case distinction.
-pub(crate) fn cases(history: &History, evidence: &Evidence, lens: &Lens) -> Option<Cases> {
-    Speaker { history, lens }.cases(evidence.cases.as_deref(), 0)
+pub(crate) fn cases(history: &History, evidence: &Evidence, lens: &Lens, labels: &Labels) -> Option<Cases> {
+    let speaker = Speaker { history, lens, labels: None };
+    let short = Speaker { labels: Some(labels), ..speaker };
+    speaker.cases(&short, evidence.cases.as_deref(), 0)
 }
 
+/// Makes sentences. With labels they are for people, and leave out values that stand beside them.
+#[derive(Clone, Copy)]
 struct Speaker<'h> {
     history: &'h History,
     lens: &'h Lens,
+    labels: Option<&'h Labels>,
 }
 
 impl Speaker<'_> {
-    fn step(&self, edge: &Edge, depth: usize) -> Step {
+    fn step(&self, short: &Self, edge: &Edge, depth: usize) -> Step {
         let (because, cases) = match &edge.reason {
             Reason::Otherwise { because } if depth < DEPTH_MAX => {
                 let edges = because.edges.iter().chain(&because.support);
-                let cases = self.cases(because.cases.as_deref(), depth + 1);
-                (edges.map(|edge| self.step(edge, depth + 1)).collect(), cases)
+                let cases = self.cases(short, because.cases.as_deref(), depth + 1);
+                (edges.map(|edge| self.step(short, edge, depth + 1)).collect(), cases)
             }
             _ => (Vec::new(), None),
         };
         Step {
-            from: edge.from.map(|txn| self.name(txn)),
-            to: self.name(edge.to),
+            from: edge.from.map(|txn| self.id(txn)),
+            to: self.id(edge.to),
             edge: edge.kind.name(),
             key: edge.key.map(|key| self.history.keys().get(key).to_string()),
             predicate: edge.predicate,
             why: self.why(edge, depth),
+            said: short.why(edge, depth),
             because,
             cases,
             places: self.places(&edge.reason),
         }
     }
 
-    fn cases(&self, cases: Option<&checker::Cases>, depth: usize) -> Option<Cases> {
+    fn cases(&self, short: &Self, cases: Option<&checker::Cases>, depth: usize) -> Option<Cases> {
         let cases = cases?;
         let told: &[checker::Case] = if depth < DEPTH_MAX { &cases.told } else { &[] };
         let left_out = cases.left_out + cases.told.len() - told.len();
         let told = told.iter().map(|case| Case {
             suppose: self.suppose(&case.suppose),
-            explanation: case.argument.edges.iter().map(|edge| self.step(edge, depth + 1)).collect(),
-            support: case.argument.support.iter().map(|edge| self.step(edge, depth + 1)).collect(),
-            cases: self.cases(case.argument.cases.as_deref(), depth + 1),
+            said: short.suppose(&case.suppose),
+            explanation: case.argument.edges.iter().map(|edge| self.step(short, edge, depth + 1)).collect(),
+            support: case.argument.support.iter().map(|edge| self.step(short, edge, depth + 1)).collect(),
+            cases: self.cases(short, case.argument.cases.as_deref(), depth + 1),
         });
         Some(Cases { told: told.collect(), left_out })
     }
@@ -318,6 +327,9 @@ impl Speaker<'_> {
                 (self.history.operation(read), self.history.operation(write))
                 && value != ValueId::ABSENT
             {
+                if self.labels.is_some() && self.reads_once(reader, key) {
+                    return self.missed_shortly(reader, key, seen, writer);
+                }
                 // Two values that are compared are cut where they do not differ.
                 let (seen, written) = shorten::pair(self.history.values(), seen, value, self.lens);
                 let key = self.key(key);
@@ -332,6 +344,24 @@ impl Speaker<'_> {
             true => format!("{} although it {words} itself before", self.deed(read)),
             false => format!("{} before it {words} itself", self.deed(read)),
         }
+    }
+
+    /// `T1 read x before T2 overwrote it`.
+    fn missed_shortly(&self, reader: TxnId, key: KeyId, seen: ValueId, writer: TxnId) -> String {
+        let (reader, writer, key) = (self.name(reader), self.name(writer), self.key(key));
+        match seen == ValueId::ABSENT {
+            true => format!("{reader} read {key} = absent before {writer} wrote it"),
+            false => format!("{reader} read {key} before {writer} overwrote it"),
+        }
+    }
+
+    fn reads_once(&self, reader: TxnId, key: KeyId) -> bool {
+        let reads = self
+            .history
+            .transaction(reader)
+            .ops()
+            .filter(|(_, deed)| matches!(*deed, Operation::Read { key: at, .. } if at == key));
+        reads.take(2).count() == 1
     }
 
     /// `, which lies in that range`: why a write would have changed what an operation on many keys found.
@@ -393,7 +423,7 @@ impl Speaker<'_> {
         if reads.next().is_some() { ", having read it" } else { "" }
     }
 
-    /// `1:0 wrote x = 1 before 2:0 wrote x = 2: the other way round would close a cycle with 3:0`.
+    /// `1:0 wrote x = 1 before 2:0 wrote x = 2 (inferred: the opposite order would create a cycle with 3:0)`.
     fn otherwise(&self, edge: &Edge, because: &Argument, depth: usize) -> String {
         let (first, second) = self.order(edge);
         let ends = [edge.from, Some(edge.to)];
@@ -410,14 +440,14 @@ impl Speaker<'_> {
             [one] => format!(" with {one}"),
             [all @ .., last] => format!(" with {} and {last}", all.join(", ")),
         };
-        let cut = if depth >= DEPTH_MAX { " (shown above this far only)" } else { "" };
-        let close = match &because.cases {
-            Some(_) => "in each of these cases".to_owned(),
-            None => format!("would close a cycle{with}"),
-        };
+        let cut = if depth >= DEPTH_MAX { "; not unfolded further" } else { "" };
         match because.cases.is_some() {
-            true => format!("{first} before {second}: the other way round is impossible {close}{cut}"),
-            false => format!("{first} before {second}: the other way round {close}{cut}"),
+            true => format!(
+                "{first} before {second} (inferred: the opposite order is impossible in each case{cut})"
+            ),
+            false => format!(
+                "{first} before {second} (inferred: the opposite order would create a cycle{with}{cut})"
+            ),
         }
     }
 
@@ -552,7 +582,13 @@ impl Speaker<'_> {
         self.history.owner(op)
     }
 
+    /// What a transaction is called in a sentence.
     fn name(&self, txn: TxnId) -> String {
+        let label = self.labels.and_then(|labels| labels.get(txn));
+        label.unwrap_or_else(|| self.id(txn))
+    }
+
+    fn id(&self, txn: TxnId) -> String {
         self.history.transaction(txn).name().to_string()
     }
 
@@ -579,7 +615,7 @@ impl Speaker<'_> {
     fn place(&self, op: OpId) -> Place {
         let txn = self.owner(op);
         let first = self.history.transaction(txn).ops().next().map_or(op, |(first, _)| first);
-        Place { transaction: self.name(txn), operation: op.index() - first.index() }
+        Place { transaction: self.id(txn), operation: op.index() - first.index() }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The data form of an explanation: everything a rendering needs, and nothing of the history it came from.
 
+use crate::labels::{Labels, label};
 use crate::shorten::{self, Lens};
 use crate::text::grouped;
 use crate::{Comparison, Part, Violation, argue, effects, phrase};
-use checker::{Anomaly, By, Claim, Coverage, Evidence, Inventory, Mark, Reduced, Verdict};
-use history::{History, Id, Operation, Transaction, TxnId};
+use checker::{Anomaly, By, Claim, Coverage, Evidence, Inventory, Level, Mark, Reduced, Verdict};
+use history::{History, Id, Operation, Transaction};
 use serde::Serialize;
 
 /// What is told of one check of one file at one level.
@@ -45,6 +46,10 @@ pub struct Finding {
     pub comparison: Option<Comparison>,
     /// What its smallest violated part shows, if that was asked for.
     pub part: Option<Part>,
+    /// The strongest levels that allow the transactions of the argument.
+    pub allowed: Vec<Level>,
+    /// Commands that show more.
+    pub next: Vec<String>,
     /// What else there is to say, each in a sentence.
     pub notes: Vec<String>,
     /// How large the history is.
@@ -76,6 +81,8 @@ pub struct Listed {
 /// A transaction of the core.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Member {
+    /// What the argument calls it: `T1`.
+    pub label: String,
     /// Its name.
     pub name: String,
     /// Its session's name.
@@ -111,8 +118,11 @@ pub struct Step {
     /// Whether it comes from a predicate's evaluation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub predicate: bool,
-    /// The sentence.
+    /// The sentence, with the transactions' own names and every value.
     pub why: String,
+    /// The same for people: with labels, without values that stand beside it.
+    #[serde(skip)]
+    pub said: String,
     /// For an inferred edge: the steps it follows from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<Step>,
@@ -144,6 +154,9 @@ pub struct Case {
     /// What is supposed, in words.
     #[serde(rename = "if")]
     pub suppose: String,
+    /// The same with labels.
+    #[serde(skip)]
+    pub said: String,
     /// What contradicts it; none where it falls into cases itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanation: Vec<Step>,
@@ -206,20 +219,27 @@ impl Finding {
             Verdict::Undecided(why) => Self { reason: Some(why.to_string()), ..blank },
             Verdict::Violated(evidence) => {
                 let lens = Lens::of(history, evidence.transactions.iter().copied());
+                let labels = Labels::of(evidence);
                 Self {
                     verdict: verdict.name(),
                     reason: None,
                     anomaly: Some(Named::from(&evidence.anomaly)),
-                    transactions: members(history, evidence, &lens),
-                    explanation: argue::steps(history, &evidence.edges, &lens),
-                    support: argue::steps(history, &evidence.support, &lens),
-                    cases: argue::cases(history, evidence, &lens),
+                    transactions: members(history, &labels, &lens),
+                    explanation: argue::steps(history, &evidence.edges, &lens, &labels),
+                    support: argue::steps(history, &evidence.support, &lens, &labels),
+                    cases: argue::cases(history, evidence, &lens, &labels),
                     counted: counted(history, evidence),
                     notes: effects::notes(history, evidence),
                     ..blank
                 }
             }
         }
+    }
+
+    /// What the argument calls a transaction: its label, or its name if it has none.
+    pub(crate) fn label_of(&self, name: &str) -> String {
+        let member = self.transactions.iter().find(|member| member.name == name);
+        member.map_or_else(|| name.to_owned(), |member| member.label.clone())
     }
 
     /// Known from before.
@@ -234,19 +254,22 @@ impl Finding {
         }
         let Reduced { history, evidence, origins, .. } = reduced;
         let lens = Lens::of(history, history.transactions().map(|txn| txn.id()));
-        let mut transactions = members(history, evidence, &lens);
+        let labels = Labels::of(evidence);
+        let mut transactions = members(history, &labels, &lens);
         for member in &mut transactions {
             let Some(origin) = origins.get(member.place).copied().flatten() else { continue };
             let there = Member::new(whole, whole.transaction(origin), &Lens::default());
-            // What it did is told as far as it matters, everything else as it was.
-            *member = Member { operations: std::mem::take(&mut member.operations), ..there };
+            // What it did is shown as far as it matters, everything else as it was.
+            let (label, operations) =
+                (std::mem::take(&mut member.label), std::mem::take(&mut member.operations));
+            *member = Member { label, operations, ..there };
         }
         Self {
             anomaly: Some(Named::from(&evidence.anomaly)),
             transactions,
-            explanation: argue::steps(history, &evidence.edges, &lens),
-            support: argue::steps(history, &evidence.support, &lens),
-            cases: argue::cases(history, evidence, &lens),
+            explanation: argue::steps(history, &evidence.edges, &lens, &labels),
+            support: argue::steps(history, &evidence.support, &lens, &labels),
+            cases: argue::cases(history, evidence, &lens, &labels),
             counted: counted(history, evidence),
             ..self
         }
@@ -290,6 +313,16 @@ impl Finding {
         Self { verdict, reason: None, by_timestamps, ..blank }
     }
 
+    /// With the strongest levels that allow the transactions of the argument.
+    pub fn with_allowed(self, allowed: Vec<Level>) -> Self {
+        Self { allowed, ..self }
+    }
+
+    /// With commands that show more.
+    pub fn with_next(self, next: Vec<String>) -> Self {
+        Self { next, ..self }
+    }
+
     /// With another note.
     pub fn noted(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
@@ -316,6 +349,8 @@ impl Finding {
             by_timestamps: None,
             comparison: None,
             part: None,
+            allowed: Vec::new(),
+            next: Vec::new(),
             notes: Vec::new(),
             size,
             cost,
@@ -331,13 +366,21 @@ fn counted(history: &History, evidence: &Evidence) -> Option<String> {
     let key = history.keys().get(key);
     let value = shorten::value(history.values(), value, &Lens::default(), None);
     let written = match crowd.writers.len() {
-        0 => "no transaction wrote it".to_owned(),
-        1 => "1 transaction wrote it".to_owned(),
-        many => format!("{} transactions wrote it", grouped(many)),
+        0 => None,
+        1 => Some("after 1 write".to_owned()),
+        many => Some(format!("after {} writes", grouped(many))),
     };
-    let start = if crowd.from_start { "it was there from the start and " } else { "" };
+    let initially = crowd.from_start.then(|| "initially".to_owned());
+    let when: Vec<String> = initially.into_iter().chain(written).collect();
+    let times = crowd.writers.len() + usize::from(crowd.from_start);
+    let times = match times {
+        1 => "once".to_owned(),
+        many => format!("{} times", grouped(many)),
+    };
     Some(format!(
-        "two of the {} transactions that read {key} = {value} and replaced it replaced the same one: {start}{written}",
+        "{key} was {value} only {times} ({}), yet {} transactions read {value} and overwrote it, so two of them \
+         overwrote the same version",
+        when.join(" and "),
         grouped(crowd.reads.len()),
     ))
 }
@@ -345,6 +388,18 @@ fn counted(history: &History, evidence: &Evidence) -> Option<String> {
 impl From<&Anomaly> for Named {
     fn from(anomaly: &Anomaly) -> Self {
         Self { name: anomaly.name.clone(), common: anomaly.common }
+    }
+}
+
+impl Named {
+    /// The common name, with the technical one beside it: `write skew (G2-item)`.
+    pub fn in_words(&self) -> String {
+        let plain = self.name.replace('-', " ");
+        match self.common {
+            Some(common) if common != plain => format!("{common} ({})", self.name),
+            Some(common) => common.to_owned(),
+            None => self.name.clone(),
+        }
     }
 }
 
@@ -357,17 +412,13 @@ impl std::fmt::Display for Named {
     }
 }
 
-/// The core, and any transaction an edge names beside it.
-fn members(history: &History, evidence: &Evidence, lens: &Lens) -> Vec<Member> {
-    let mut all: Vec<TxnId> = evidence.transactions.clone();
-    for edge in &evidence.edges {
-        for txn in edge.from.into_iter().chain([edge.to]) {
-            if !all.contains(&txn) {
-                all.push(txn);
-            }
-        }
-    }
-    all.into_iter().map(|txn| Member::new(history, history.transaction(txn), lens)).collect()
+/// The transactions of an argument, in the order of their labels.
+fn members(history: &History, labels: &Labels, lens: &Lens) -> Vec<Member> {
+    let member = |(place, &txn)| Member {
+        label: label(place),
+        ..Member::new(history, history.transaction(txn), lens)
+    };
+    labels.order().iter().enumerate().map(member).collect()
 }
 
 impl Member {
@@ -378,6 +429,7 @@ impl Member {
 
     fn new(history: &History, transaction: Transaction<'_>, lens: &Lens) -> Self {
         Self {
+            label: String::new(),
             name: transaction.name().to_string(),
             session: history.sessions().get(transaction.session()).to_string(),
             position: transaction.position(),

@@ -19,7 +19,7 @@ pub fn dot(finding: &Finding) -> String {
         let _ = writeln!(out, "  t{index} [label=\"{lines}\\l\"];");
     }
     for arrow in &picture.arrows {
-        let (text, why) = (dot_text(&label(arrow.step)), dot_text(&arrow.step.why));
+        let (text, why) = (dot_text(&label(arrow.step)), dot_text(&arrow.step.said));
         let _ = writeln!(out, "  t{} -> t{} [label={text}, tooltip={why}];", arrow.from, arrow.to);
     }
     out.push_str("}\n");
@@ -46,7 +46,7 @@ fn title(finding: &Finding) -> String {
     match &finding.anomaly {
         Some(anomaly) => {
             let case = first_case(finding).map(|case| format!(", {case}")).unwrap_or_default();
-            format!("{}: {} violated: {anomaly}{case}", finding.file, finding.claim)
+            format!("{}: not {}: {}{case}", finding.file, finding.claim, anomaly.in_words())
         }
         None => format!("{}: {} {}", finding.file, finding.claim, finding.verdict),
     }
@@ -54,7 +54,7 @@ fn title(finding: &Finding) -> String {
 
 fn lines(node: &Node<'_>) -> Vec<String> {
     let status = if node.status == "committed" { String::new() } else { format!(" ({})", node.status) };
-    let mut lines = vec![format!("{}{status}", node.name)];
+    let mut lines = vec![format!("{}{status}", node.heading)];
     lines.extend(node.lines.iter().map(|(_, words)| (*words).to_owned()));
     if node.more > 0 {
         lines.push(format!("and {} more", node.more));

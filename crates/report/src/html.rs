@@ -12,7 +12,7 @@ use crate::strip::{STRIP_SCRIPT, STRIP_STYLE, strip};
 use crate::svg::{COLOURS, STYLE, drawing};
 use crate::text::{ToldSteps, until};
 use crate::told::Tally;
-use crate::{Cases, Finding, Member, Overview, Part, Remark, Step, Surveyed, Told};
+use crate::{Cases, Finding, Member, Named, Overview, Part, Remark, Step, Surveyed, Told};
 use checker::{Coverage, Level, Mark};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -115,7 +115,7 @@ fn summary(told: &Told) -> Markup {
                         td { span.badge.(finding.verdict) { (finding.verdict) } }
                         td.why {
                             @if let Some(anomaly) = &finding.anomaly {
-                                a href={ "#violation-" (index) } { (anomaly) }
+                                a href={ "#violation-" (index) } { (anomaly.in_words()) }
                             } @else if let Some(reason) = &finding.reason {
                                 (reason)
                             } @else if let Some(coverage) = &finding.coverage {
@@ -150,22 +150,24 @@ fn all_levels(surveyed: &Surveyed) -> Markup {
 }
 
 fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Markup {
-    let anomaly = finding.anomaly.as_ref().map(ToString::to_string).unwrap_or_default();
+    let anomaly = finding.anomaly.as_ref().map(Named::in_words).unwrap_or_default();
     let page = finding.anomaly.as_ref().and_then(page_of);
     let mut told = ToldSteps::default();
     html! {
         section.violation id={ "violation-" (index) } aria-labelledby={ "violation-" (index) "-name" } {
-            h2 id={ "violation-" (index) "-name" } { span.badge.violated { "violated" } " " (anomaly) }
+            h2 id={ "violation-" (index) "-name" } { span.badge.violated { "violated" } " " (anomaly) (crate::text::keys(finding)) }
             @if let Some(page) = page { p.meaning { strong { (page.name_with(finding.explanation.len())) ". " } (page.lead()) } }
             p {
-                "Claimed: " strong { (finding.claim) } " — " (finding.claim.level.promise())
+                "Expected level: " strong { (finding.claim) } " — " (finding.claim.level.promise())
                 ". It forbids " (forbidden(finding.claim.level)) "."
             }
             p {
-                "Seen in " code { (finding.file) } ": nothing that " strong { (finding.claim) } " allows explains "
-                @if finding.transactions.len() == 1 { "this transaction" }
-                @else { "these " (finding.transactions.len()) " transactions together" }
-                ", of " (crate::text::grouped(finding.size.transactions)) "."
+                @if finding.transactions.len() == 1 { "This transaction of " code { (finding.file) } " is impossible" }
+                @else {
+                    "These " (finding.transactions.len()) " of the " (crate::text::grouped(finding.size.transactions))
+                    " transactions of " code { (finding.file) } " cannot all have happened"
+                }
+                " under " strong { (finding.claim) } "."
             }
             @if !finding.explanation.is_empty() {
                 (argument(finding, &mut told))
@@ -180,17 +182,17 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
             }
             @if let Some(counted) = &finding.counted {
                 h3 { "The argument" }
-                p.so { "So " (counted) ". That cannot be." }
+                p.so { "Contradiction: " (counted) "." }
             }
             @if !finding.support.is_empty() {
-                h3 { "What that rests on" }
-                ul.steps { @for step in &finding.support { (argument_step(step, None, &mut told)) } }
+                h3 { "Inferences used above" }
+                ul.steps { @for step in &finding.support { (argument_step(finding, step, None, &mut told)) } }
             }
             h3 { "The sessions" }
             div.scroll tabindex="0" role="group" aria-label="The sessions" {
                 (session_lanes(finding, overview.map_or(&[][..], |overview| &overview.remarks)))
             }
-            @if let Some(part) = &finding.part { (smallest_part(index, part)) }
+            @if let Some(part) = &finding.part { (smallest_part(index, finding, part)) }
         }
     }
 }
@@ -211,38 +213,38 @@ fn argument<'f>(finding: &'f Finding, told: &mut ToldSteps<'f>) -> Markup {
             " "
             span.now role="status" {}
         }
-        @if let Some(cases) = &finding.cases { (case_distinction(cases, true)) }
+        @if let Some(cases) = &finding.cases { (case_distinction(finding, cases, true)) }
         @else {
             ol.steps {
-                @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(step, Some(place), told)) }
+                @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(finding, step, Some(place), told)) }
             }
         }
         @if let Some(end) = end {
-            p.so { "So " (end) "." @if finding.cases.is_none() { " That cannot be." } }
+            p.so { "Contradiction: " (end) "." }
         }
     }
 }
 
 /// One case after the other. The steps of the first are those that the picture shows.
-fn case_distinction(cases: &Cases, is_shown: bool) -> Markup {
+fn case_distinction(finding: &Finding, cases: &Cases, is_shown: bool) -> Markup {
     html! {
         ul.cases {
             @for (number, case) in cases.told.iter().enumerate() {
                 @let mut told = ToldSteps::default();
                 li {
-                    "If " (case.suppose) ":"
-                    @if let Some(cases) = &case.cases { (case_distinction(cases, is_shown && number == 0)) }
+                    "If " (case.said) ":"
+                    @if let Some(cases) = &case.cases { (case_distinction(finding, cases, is_shown && number == 0)) }
                     @else {
                         ol.steps {
                             @for (place, step) in case.explanation.iter().enumerate() {
-                                (argument_step(step, Some(place).filter(|_| is_shown && number == 0), &mut told))
+                                (argument_step(finding, step, Some(place).filter(|_| is_shown && number == 0), &mut told))
                             }
                         }
                     }
-                    @if let Some(end) = crate::text::end_of(&case.explanation) { p.so { "So " (end) ". That cannot be." } }
+                    @if let Some(end) = crate::text::end_of(finding, &case.explanation) { p.so { "Contradiction: " (end) "." } }
                     @if !case.support.is_empty() {
-                        p { "Where" }
-                        ul.steps { @for step in &case.support { (argument_step(step, None, &mut told)) } }
+                        p { "This relies on:" }
+                        ul.steps { @for step in &case.support { (argument_step(finding, step, None, &mut told)) } }
                     }
                 }
             }
@@ -273,15 +275,17 @@ fn legend(finding: &Finding) -> Markup {
                 span.edge.(kind) { (kind) } " " (meaning)
             }
             "."
-            @if let Some(member) = finding.transactions.iter().find(|it| it.has_plain_name()) {
-                " A name like " (member.name) " is a session and a place in it, counted from 0."
-            }
         }
     }
 }
 
 /// A step with the steps it follows from. Steps of the argument itself can be pointed at.
-fn argument_step<'f>(step: &'f Step, place: Option<usize>, told: &mut ToldSteps<'f>) -> Markup {
+fn argument_step<'f>(
+    finding: &Finding,
+    step: &'f Step,
+    place: Option<usize>,
+    told: &mut ToldSteps<'f>,
+) -> Markup {
     if !told.is_new(step) && place.is_none() {
         return html! {};
     }
@@ -295,12 +299,15 @@ fn argument_step<'f>(step: &'f Step, place: Option<usize>, told: &mut ToldSteps<
         places.iter().map(|place| format!("{}/{}", place.transaction, place.operation)).collect();
     let label = crate::picture::label(step);
     let edge = html! {
-        span.edge.(step.edge) { (step.from.as_deref().unwrap_or("initial state")) " → " (step.to) " " (label) }
-        " " span.sentence { (step.why) }
-        @if !step.because.is_empty() {
-            ul.steps { @for inner in &step.because { (argument_step(inner, None, told)) } }
+        span.edge.(step.edge) {
+            (step.from.as_deref().map_or_else(|| "initial state".to_owned(), |from| finding.label_of(from)))
+            " → " (finding.label_of(&step.to)) " " (label)
         }
-        @if let Some(cases) = &step.cases { (case_distinction(cases, false)) }
+        " " span.sentence { (step.said) "." }
+        @if !step.because.is_empty() {
+            ul.steps { @for inner in &step.because { (argument_step(finding, inner, None, told)) } }
+        }
+        @if let Some(cases) = &step.cases { (case_distinction(finding, cases, false)) }
     };
     match place {
         Some(place) => html! { li tabindex="0" data-step=(place) data-ops=(ops.join("\n")) { (edge) } },
@@ -343,7 +350,8 @@ fn transaction(finding: &Finding, member: &Member) -> Markup {
     let (operations, more) = shown_operations(finding, member, 12);
     html! {
         div.name {
-            (member.name)
+            (member.label)
+            span.clock { " " (member.name) }
             @if member.status != "committed" { " (" (member.status) ")" }
             @if let Some((begin, end)) = member.client { span.clock { " " (begin) "…" (until(end)) } }
             @if let Some((start, commit)) = &member.db { span.clock { " db " (start) "…" (commit) } }
@@ -352,21 +360,23 @@ fn transaction(finding: &Finding, member: &Member) -> Markup {
             @for (place, words) in operations { li data-op={ (member.name) "/" (place) } { (words) } }
             @if more > 0 { li.more { "and " (more) " more" } }
         }
-        @if let Some(ctx) = &member.ctx { div.ctx { (ctx) } }
+        @if let Some(ctx) = &member.ctx {
+            details.ctx { summary { "statements and context" } (ctx) }
+        }
     }
 }
 
 /// What the smallest part shows: what would have been allowed, what falls, and the part itself.
-fn smallest_part(index: usize, part: &Part) -> Markup {
+fn smallest_part(index: usize, finding: &Finding, part: &Part) -> Markup {
     let names = |names: &[&str]| names.join(", ");
     let weakest: Vec<&str> = part.weakest.iter().map(|level| level.name()).collect();
     html! {
         @if !part.instead.is_empty() {
-            h3 { "What would have been allowed" }
+            h3 { "Results that would have been allowed" }
             ul.steps {
                 @for other in &part.instead {
                     li {
-                        strong { (other.transaction) } " " (crate::text::alternatives(other))
+                        strong { (finding.label_of(&other.transaction)) } " " (crate::text::alternatives(other))
                         span.clock { " instead of " (other.seen) }
                     }
                 }
@@ -375,12 +385,12 @@ fn smallest_part(index: usize, part: &Part) -> Markup {
         @if !weakest.is_empty() {
             h3 { "The levels" }
             p {
-                "The weakest that these transactions break: " strong { (names(&weakest)) } ". "
+                "Breaks: " strong { (names(&weakest)) }
                 @let also = part.also_broken();
-                @let them = if weakest.len() == 1 { "it" } else { "them" };
-                @if !also.is_empty() { "With " (them) " fall " (names(&also)) ". " }
+                @if !also.is_empty() { " and every stronger level (" (names(&also)) ")" }
+                "."
                 @let accepted = part.levels(Mark::Accepted);
-                @if !accepted.is_empty() { "They are still possible at " (names(&accepted)) "." }
+                @if !accepted.is_empty() { " Allowed by: " (names(&accepted)) "." }
             }
             details open[index == 0] {
                 summary { "All levels, the strongest on top" }
@@ -389,14 +399,13 @@ fn smallest_part(index: usize, part: &Part) -> Markup {
                 }
             }
         }
-        h3 { "For a bug report" }
+        h3 { "Minimal reproduction" }
         p {
-            "The smallest part that is violated by itself has " (part.transactions) " transactions and "
-            (part.operations) " operations"
-            @if !part.is_minimal { "; it may be smaller yet, the time was up" }
-            ". In a file that ends in " code { ".hist" } ", " code { "taipan check" } " finds the same:"
+            (part.transactions) " transactions, " (part.operations) " operations"
+            @if !part.is_minimal { " (timed out before it was shown to be minimal)" }
+            ". Save as " code { "bug.hist" } " and run " code { "taipan check bug.hist" } ":"
         }
-        pre.part tabindex="0" role="group" aria-label="The smallest violated part" { (part.notation) }
+        pre.part tabindex="0" role="group" aria-label="Minimal reproduction" { (part.notation) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A summary in Markdown, as continuous-integration services show it beside a run: GitHub's step summary, a comment on a
 //! merge request. The same input gives the same text: there are no times in it.
 
-use crate::{Finding, Palette, Told, mermaid, text};
+use crate::{Detail, Finding, Palette, Told, mermaid, text};
 use std::fmt::Write;
 
 /// Everything a run has to tell, in GitHub's dialect of Markdown.
@@ -85,7 +85,7 @@ fn summary(finding: &Finding) -> String {
 
 /// The explanation without its first line, which says what the table says, and how long it took.
 fn argument(finding: &Finding) -> String {
-    let whole = text(finding, Palette::plain());
+    let whole = text(finding, Detail::Full, Palette::plain());
     let lines = whole.lines().skip(1).map(|line| line.strip_prefix("  ").unwrap_or(line));
     lines.collect::<Vec<_>>().join("\n")
 }

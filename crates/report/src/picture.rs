@@ -16,6 +16,8 @@ pub(crate) struct Picture<'f> {
 /// A transaction, or the initial state.
 pub(crate) struct Node<'f> {
     pub(crate) name: &'f str,
+    /// What the argument calls it, with its name: `T1 · 2:175`.
+    pub(crate) heading: String,
     pub(crate) status: &'f str,
     /// Its operations, with their place in the transaction; those left out are counted in `more`.
     pub(crate) lines: Vec<(usize, &'f str)>,
@@ -78,10 +80,11 @@ impl<'f> Picture<'f> {
 
 fn node<'f>(finding: &'f Finding, name: &'f str) -> Node<'f> {
     let Some(member) = finding.transactions.iter().find(|member| member.name == name) else {
-        return Node { name, status: "committed", lines: Vec::new(), more: 0 };
+        return Node { name, heading: name.to_owned(), status: "committed", lines: Vec::new(), more: 0 };
     };
     let (lines, more) = shown_operations(finding, member, OPERATIONS_MAX);
-    Node { name, status: member.status, lines, more }
+    let heading = format!("{} · {name}", member.label);
+    Node { name, heading, status: member.status, lines, more }
 }
 
 /// The operations to show: all of a short transaction, of a long one those that the argument is about.

@@ -59,7 +59,7 @@ pub(crate) fn drawing(finding: &Finding, style: &str, prefix: &str) -> String {
         layout.width,
         layout.height + if finding.cases.is_some() { 20.0 } else { 0.0 },
         escape(&title(finding)),
-        escape(&finding.explanation.iter().map(|step| step.why.as_str()).collect::<Vec<_>>().join(". ")),
+        escape(&finding.explanation.iter().map(|step| step.said.as_str()).collect::<Vec<_>>().join(". ")),
     );
     for kind in KINDS.into_iter().filter(|kind| picture.arrows.iter().any(|arrow| arrow.step.edge == *kind)) {
         let _ = write!(
@@ -109,7 +109,7 @@ fn write_arrow(out: &mut String, prefix: &str, arrow: &Arrow<'_>, curve: &Curve)
         "<g {place}><title>{}</title><path class=\"edge\" marker-end=\"url(#{prefix}tip-{kind})\" \
          d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\"/>\
          <rect class=\"behind\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"16\"/><text class=\"label\" x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
-        escape(&arrow.step.why),
+        escape(&arrow.step.said),
         start.x,
         start.y,
         control.x,
@@ -154,7 +154,7 @@ impl Text {
             let more = format!("and {} more", node.more);
             lines.push(Line { shown: vec![more.clone()], whole: more, op: None });
         }
-        let heading = format!("{}{status}", node.name);
+        let heading = format!("{}{status}", node.heading);
         Self { heading: cut(&heading), lines }
     }
 

@@ -14,13 +14,24 @@ use std::fmt::Write;
 const OPERATIONS_MAX: usize = 12;
 
 /// How text is coloured.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Palette {
     good: Style,
     bad: Style,
     open: Style,
     strong: Style,
     faint: Style,
+    is_ascii: bool,
+    between: &'static str,
+}
+
+impl Default for Palette {
+    fn default() -> Self {
+        let none = Style::new();
+        Self {
+            good: none, bad: none, open: none, strong: none, faint: none, is_ascii: false, between: " · "
+        }
+    }
 }
 
 impl Palette {
@@ -38,6 +49,22 @@ impl Palette {
             open: of(AnsiColor::Yellow),
             strong: Style::new().bold(),
             faint: Style::new().dimmed(),
+            ..Self::default()
+        }
+    }
+
+    /// The same for a terminal that shows ASCII only.
+    pub fn ascii(self) -> Self {
+        Self { is_ascii: true, between: "; ", ..self }
+    }
+
+    fn mark(&self, verdict: &str) -> &'static str {
+        match (verdict, self.is_ascii) {
+            ("accepted", false) => "✔",
+            ("violated", false) => "✘",
+            ("accepted", true) => "ok",
+            ("violated", true) => "FAIL",
+            _ => "?",
         }
     }
 
@@ -50,47 +77,50 @@ impl Palette {
     }
 }
 
-/// A finding: one line, and for a violation the argument below it.
-pub fn text(finding: &Finding, palette: Palette) -> String {
+/// How much of an argument is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// The answer, and the argument if it is short.
+    Brief,
+    /// Everything the argument rests on.
+    Full,
+}
+
+/// A finding: the answer in one line, and for a violation the argument below it.
+pub fn text(finding: &Finding, detail: Detail, palette: Palette) -> String {
     let mut out = String::new();
     // Writing into a string cannot fail.
-    let _ = write_finding(&mut out, &finding.printable(), Some(finding.cost), palette);
+    let _ = write_finding(&mut out, &finding.printable(), detail, Some(finding.cost), palette);
     out
 }
 
-/// The same without times, for what is compared from run to run: the same input gives the same text.
+/// The same in full and without times, for what is compared from run to run: the same input gives the same text.
 pub(crate) fn timeless(finding: &Finding) -> String {
     let mut out = String::new();
     // Writing into a string cannot fail.
-    let _ = write_finding(&mut out, &finding.printable(), None, Palette::plain());
+    let _ = write_finding(&mut out, &finding.printable(), Detail::Full, None, Palette::plain());
     out
 }
 
 fn write_finding(
     out: &mut String,
     finding: &Finding,
+    detail: Detail,
     cost: Option<Cost>,
     palette: Palette,
 ) -> std::fmt::Result {
-    let (colour, strong) = (palette.verdict(finding.verdict), palette.strong);
-    write!(out, "{}: {}: {colour}{}{colour:#}", finding.file, finding.claim, finding.verdict)?;
-    if let Some(anomaly) = &finding.anomaly {
-        let known = if finding.is_known { ", as before" } else { "" };
-        write!(out, ": {strong}{anomaly}{strong:#}{known}")?;
-    }
-    if let Some(reason) = &finding.reason {
-        write!(out, ": {reason}")?;
-    }
-    writeln!(out, " {}", size(finding, cost, palette))?;
+    writeln!(out, "{}  {}", answer(finding, palette), size(finding, cost, palette))?;
     if finding.anomaly.is_some() {
-        write_claim(out, finding, palette)?;
-        write_argument(out, finding, palette)?;
+        if detail == Detail::Full {
+            write_claim(out, finding, palette)?;
+        }
+        write_argument(out, finding, detail, palette)?;
     }
     if let Some(violations) = finding.by_timestamps.as_ref().filter(|_| finding.reason.is_none()) {
         write_violations(out, violations, palette)?;
         if !violations.is_empty() && finding.comparison.is_none() {
             let faint = palette.faint;
-            writeln!(out, "  {faint}--compare tells whether another order explains the results{faint:#}")?;
+            writeln!(out, "  {faint}--compare also judges the results without the timestamps{faint:#}")?;
         }
     }
     if let Some(comparison) = &finding.comparison {
@@ -99,14 +129,14 @@ fn write_finding(
     }
     if let Some(listed) = &finding.anomalies {
         let kinds: Vec<String> = listed.iter().map(|it| format!("{} × {}", it.count, it.anomaly)).collect();
-        writeln!(
-            out,
-            "  found: {}",
-            if kinds.is_empty() { "nothing more".to_owned() } else { kinds.join(", ") }
-        )?;
+        let kinds = if kinds.is_empty() { "nothing else".to_owned() } else { kinds.join(", ") };
+        writeln!(out, "  anomalies found: {kinds}")?;
     }
     if let Some(part) = &finding.part {
         write_part(out, finding, part, palette)?;
+    } else if !finding.allowed.is_empty() {
+        let names: Vec<&str> = finding.allowed.iter().map(|level| level.name()).collect();
+        writeln!(out, "  still allowed by: {}", names.join(", "))?;
     }
     if let Some(coverage) = &finding.coverage {
         let faint = palette.faint;
@@ -117,7 +147,58 @@ fn write_finding(
     for note in &finding.notes {
         writeln!(out, "  note: {note}")?;
     }
+    if !finding.next.is_empty() {
+        let faint = palette.faint;
+        writeln!(out, "  {faint}next: {}{faint:#}", finding.next.join(palette.between))?;
+    }
     Ok(())
+}
+
+/// `✘ h.jsonl: not serializable: lost update on key 6`.
+fn answer(finding: &Finding, palette: Palette) -> String {
+    let (colour, strong) = (palette.verdict(finding.verdict), palette.strong);
+    let mark = palette.mark(finding.verdict);
+    let known = if finding.is_known { " (known)" } else { "" };
+    let Finding { file, claim, .. } = finding;
+    match (&finding.anomaly, &finding.reason) {
+        (Some(anomaly), _) => format!(
+            "{colour}{mark}{colour:#} {file}: {colour}not {claim}{colour:#}: {strong}{}{strong:#}{}{known}",
+            anomaly.in_words(),
+            keys(finding)
+        ),
+        (None, Some(reason)) => {
+            format!("{colour}{mark}{colour:#} {file}: {colour}undecided{colour:#} at {claim}: {reason}")
+        }
+        (None, None) if finding.verdict == "violated" => {
+            format!("{colour}{mark}{colour:#} {file}: {colour}not {claim}{colour:#}{known}")
+        }
+        (None, None) => format!("{colour}{mark}{colour:#} {file}: {colour}{claim}{colour:#}"),
+    }
+}
+
+/// How many keys the answer names.
+const KEYS_MAX: usize = 3;
+
+/// ` on x and y`: the keys that the argument is about.
+pub(crate) fn keys(finding: &Finding) -> String {
+    let mut keys: Vec<&str> = Vec::new();
+    for step in &finding.explanation {
+        let Some(key) = step.key.as_deref().filter(|key| !keys.contains(key)) else { continue };
+        keys.push(key);
+    }
+    let named = |key: &str| match key.parse::<i64>() {
+        Ok(_) => format!("key {key}"),
+        Err(_) => key.to_owned(),
+    };
+    match keys.as_slice() {
+        [] => String::new(),
+        [one] => format!(" on {}", named(one)),
+        [all @ .., last] if all.len() < KEYS_MAX => {
+            let all: Vec<String> = all.iter().map(|key| named(key)).collect();
+            format!(" on {} and {}", all.join(", "), named(last))
+        }
+        many => format!(" on {} keys", many.len()),
+    }
 }
 
 /// How many violations of a history are told one by one.
@@ -147,26 +228,43 @@ fn write_violations(out: &mut String, violations: &[Violation], palette: Palette
 
 /// What an accepted history tested, in a line or two.
 pub(crate) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
-    let mut lines = vec![format!(
-        "of {} others read {}, of {} sessions shared {}, of {} {} may have seen one of several writes",
-        count(coverage.writes, "write"),
-        grouped(coverage.writes - coverage.unread),
-        count(coverage.keys, "key"),
-        grouped(coverage.keys - coverage.unshared),
-        count(coverage.reads, "read"),
-        grouped(coverage.ambiguous),
-    )];
-    if coverage.scans > 0 {
-        lines[0] += &format!("; scans and queries: {}", grouped(coverage.scans));
+    let of = |part: usize, whole: usize, noun: &str| match part == whole {
+        true if whole == 1 => format!("the only {noun}"),
+        true => format!("all {}", count(whole, noun)),
+        false => format!("{} of {}", grouped(part), count(whole, noun)),
+    };
+    let was = |number: usize| if number == 1 { "was" } else { "were" };
+    let read = coverage.writes - coverage.unread;
+    let shared = coverage.keys - coverage.unshared;
+    let mut tested = vec![
+        format!(
+            "{} {} read by another transaction",
+            of(read, coverage.writes, "write"),
+            was(if read == coverage.writes { read } else { 2 })
+        ),
+        format!(
+            "{} {} used by several sessions",
+            of(shared, coverage.keys, "key"),
+            was(if shared == coverage.keys { shared } else { 2 })
+        ),
+    ];
+    if coverage.ambiguous > 0 {
+        let reads = count(coverage.reads, "read");
+        tested.push(format!("{} of {reads} had several possible writers", grouped(coverage.ambiguous)));
     }
+    if coverage.scans > 0 {
+        tested.push(count(coverage.scans, "range or predicate read"));
+    }
+    let mut lines = vec![format!("coverage: {}", tested.join("; "))];
     if !coverage.blind_spots.is_empty() {
-        let spots: Vec<&str> = coverage.blind_spots.iter().map(|spot| spot.anomaly).collect();
-        lines.push(format!("could not have shown {}", spots.join(", ")));
+        let spots: Vec<String> =
+            coverage.blind_spots.iter().map(|spot| format!("{} ({})", spot.anomaly, spot.lacks)).collect();
+        lines.push(format!("not exercised: {}", spots.join("; ")));
     }
     lines
 }
 
-/// What all levels come to, one line a mark; what is violated weakest first.
+/// What all levels come to, one line per mark; what is violated weakest first.
 pub fn survey_text(surveyed: &Surveyed, palette: Palette) -> String {
     let mut out = String::new();
     let file = printable(&surveyed.file);
@@ -188,72 +286,53 @@ pub fn survey_text(surveyed: &Surveyed, palette: Palette) -> String {
 fn size(finding: &Finding, cost: Option<Cost>, palette: Palette) -> String {
     let faint = palette.faint;
     let size = finding.size;
-    let times = cost.map_or_else(String::new, |cost| {
-        // A history that was not read but recorded took no time to read.
-        let read =
-            if cost.read_ms > 0.0 { format!("read in {}, ", duration(cost.read_ms)) } else { String::new() };
-        format!("; {read}checked in {}", duration(cost.check_ms))
-    });
-    format!(
-        "{faint}({}, {}, {}{times}){faint:#}",
-        count(size.transactions, "transaction"),
-        count(size.operations, "operation"),
-        count(size.sessions, "session"),
-    )
+    let time = cost.map_or_else(String::new, |cost| format!(", {}", duration(cost.read_ms + cost.check_ms)));
+    let (transactions, sessions) = (count(size.transactions, "transaction"), count(size.sessions, "session"));
+    format!("{faint}({transactions}, {sessions}{time}){faint:#}")
 }
 
-/// What was claimed: the level in a sentence, where the whole story is told.
+/// What the level forbids, where everything is shown.
 fn write_claim(out: &mut String, finding: &Finding, palette: Palette) -> std::fmt::Result {
-    let level = finding.part.as_ref().map(|_| finding.claim.level);
     let faint = palette.faint;
-    level.map_or(Ok(()), |level| writeln!(out, "  {faint}claimed: {}{faint:#}", level.definition()))
+    let Some(_) = &finding.part else { return Ok(()) };
+    writeln!(out, "  {faint}{}{faint:#}", finding.claim.level.definition())
 }
 
-/// What the smallest part shows: results that would have been allowed, levels that fall, the part itself.
+/// What the smallest part shows: results that would have been allowed, levels that it breaks, the part itself.
 fn write_part(out: &mut String, finding: &Finding, part: &Part, palette: Palette) -> std::fmt::Result {
     let faint = palette.faint;
     if !part.instead.is_empty() {
-        let any = if part.instead.len() == 1 { "this" } else { "any one of these" };
+        let any = if part.instead.len() == 1 { "this result" } else { "any one of these results" };
         writeln!(out, "  {any} would have been allowed:")?;
         for other in &part.instead {
             let Alternative { transaction, seen, .. } = other;
-            writeln!(out, "    {transaction} {} {faint}(instead of: {seen}){faint:#}", alternatives(other))?;
+            let name = finding.label_of(transaction);
+            writeln!(out, "    {name} {} {faint}(instead of: {seen}){faint:#}", alternatives(other))?;
         }
     }
     if !part.weakest.is_empty() {
         let weakest: Vec<&str> = part.weakest.iter().map(|level| level.name()).collect();
-        let several = if weakest.len() == 1 { "weakest level" } else { "weakest levels" };
-        writeln!(out, "  {several} broken: {}", weakest.join(", "))?;
-        let with = if weakest.len() == 1 { "broken with it" } else { "broken with them" };
-        for (what, names) in [(with, part.also_broken()), ("still possible at", part.levels(Mark::Accepted))]
-        {
-            if !names.is_empty() {
-                writeln!(out, "  {what}: {}", names.join(", "))?;
-            }
+        let and = if part.also_broken().is_empty() { "" } else { " and every stronger level" };
+        writeln!(out, "  breaks: {}{and}", weakest.join(", "))?;
+        let accepted = part.levels(Mark::Accepted);
+        if !accepted.is_empty() {
+            writeln!(out, "  allowed at: {}", accepted.join(", "))?;
         }
     }
     let size =
         format!("{}, {}", count(part.transactions, "transaction"), count(part.operations, "operation"));
-    let open = if part.is_minimal { "" } else { ", perhaps not the smallest: the time was up" };
+    let open = if part.is_minimal { "" } else { "; timed out before it was shown to be minimal" };
     let fits = |line: &str| line.chars().count() <= NOTATION_WIDTH_MAX;
     if part.notation.lines().count() <= NOTATION_LINES_MAX && part.notation.lines().all(fits) {
-        writeln!(out, "  the smallest part that is violated by itself ({size}{open}):")?;
+        writeln!(out, "  minimal violating history ({size}{open}):")?;
         for line in part.notation.lines() {
             writeln!(out, "    {line}")?;
         }
     } else {
-        writeln!(
-            out,
-            "  the smallest part that is violated by itself has {size}{open}; --save FILE.hist keeps it"
-        )?;
+        writeln!(out, "  minimal violating history: {size}{open}; save it with --save FILE.hist")?;
     }
     if let Some(page) = finding.anomaly.as_ref().and_then(page_of) {
-        writeln!(
-            out,
-            "  {faint}the book on it: docs/book/src/{}, or taipan explain --anomaly {:?}{faint:#}",
-            page.path(),
-            page.name()
-        )?;
+        writeln!(out, "  {faint}more: taipan explain --anomaly {:?}{faint:#}", page.name())?;
     }
     Ok(())
 }
@@ -262,7 +341,7 @@ fn write_part(out: &mut String, finding: &Finding, part: &Part, palette: Palette
 const NOTATION_LINES_MAX: usize = 16;
 const NOTATION_WIDTH_MAX: usize = 160;
 
-/// How many allowed results of a read are told.
+/// How many allowed results of a read are shown.
 const ALLOWED_MAX: usize = 4;
 
 /// `read x = 1 or read x = 2`.
@@ -275,143 +354,142 @@ pub(crate) fn alternatives(of: &Alternative) -> String {
     told.join(" or ") + &more
 }
 
-fn write_argument(out: &mut String, finding: &Finding, palette: Palette) -> std::fmt::Result {
-    match finding.transactions.as_slice() {
-        [] => {}
-        [_] => writeln!(out, "  nothing that {} allows explains this transaction:", finding.claim)?,
-        many => writeln!(
+/// A brief argument has at most this many transactions and steps; the rest is counted.
+const BRIEF_MAX: usize = 5;
+
+fn write_argument(out: &mut String, finding: &Finding, detail: Detail, palette: Palette) -> std::fmt::Result {
+    let is_brief = detail == Detail::Brief;
+    if !is_brief {
+        match finding.transactions.as_slice() {
+            [] => {}
+            [_] => writeln!(out, "  This transaction is impossible under {}:", finding.claim)?,
+            many => writeln!(
+                out,
+                "  These {} transactions cannot all have happened under {}:",
+                many.len(),
+                finding.claim
+            )?,
+        }
+    }
+    let shown = if is_brief { brief_members(finding) } else { shown_members(finding).iter().collect() };
+    let hidden = finding.transactions.len() - shown.len();
+    for member in &shown {
+        write_member(out, member, finding, detail, palette)?;
+    }
+    let faint = palette.faint;
+    if hidden > 0 && !is_brief {
+        writeln!(
             out,
-            "  nothing that {} allows explains these {} transactions together:",
-            finding.claim,
-            many.len()
-        )?,
+            "  {faint}… and {hidden} more (too many to show; --save FILE.hist keeps all){faint:#}"
+        )?;
     }
-    let width = finding.transactions.iter().map(|member| member.name.chars().count()).max().unwrap_or(0);
-    let shown = shown_members(finding);
-    for member in shown {
-        write_member(out, member, finding, width, palette)?;
-    }
-    if let Some(rest) = rest_of(finding) {
-        let faint = palette.faint;
-        writeln!(out, "    {faint}{rest}{faint:#}")?;
-    }
+    let scribe = Scribe { finding, detail, palette };
     let mut told = ToldSteps::default();
-    if let Some(cases) = &finding.cases {
-        writeln!(out, "  because")?;
-        write_cases(out, cases, 2, palette)?;
-    } else if !finding.explanation.is_empty() {
-        writeln!(out, "  because")?;
-        write_steps(out, &finding.explanation, 2, palette, &mut told)?;
+    match &finding.cases {
+        Some(cases) => scribe.cases(out, cases, 1)?,
+        None => {
+            let steps = &finding.explanation;
+            let fits = if is_brief { steps.len().min(BRIEF_MAX) } else { steps.len() };
+            scribe.steps(out, &steps[..fits], 1, &mut told)?;
+            if steps.len() > fits {
+                let more = count(steps.len() - fits, "more step");
+                writeln!(out, "  {faint}… {more}: `taipan explain` shows all{faint:#}")?;
+            }
+        }
     }
     if let Some(end) = conclusion(finding) {
-        writeln!(out, "  so {end}")?;
+        writeln!(out, "  Contradiction: {end}.")?;
     }
-    if !finding.support.is_empty() {
+    if !is_brief {
         // What is said already is not said again, nor is there anything to say then.
         let mut support = String::new();
-        write_steps(&mut support, &finding.support, 2, palette, &mut told)?;
+        scribe.steps(&mut support, &finding.support, 2, &mut told)?;
         if !support.is_empty() {
-            write!(out, "  where\n{support}")?;
+            write!(out, "  This relies on:\n{support}")?;
         }
     }
     Ok(())
 }
 
-/// One case after the other, each with its own end.
-fn write_cases(out: &mut String, cases: &Cases, depth: usize, palette: Palette) -> std::fmt::Result {
-    let indent = 2 * depth;
-    for case in &cases.told {
-        // What follows in one case is written there, even if it follows in another, too.
-        let mut told = ToldSteps::default();
-        writeln!(out, "{:indent$}if {}:", "", case.suppose)?;
-        write_steps(out, &case.explanation, depth + 1, palette, &mut told)?;
-        if let Some(cases) = &case.cases {
-            write_cases(out, cases, depth + 1, palette)?;
-        }
-        if let Some(end) = end_of(&case.explanation) {
-            writeln!(out, "{:indent$}  so {end}", "")?;
-        }
-        if !case.support.is_empty() {
-            writeln!(out, "{:indent$}  where", "")?;
-            write_steps(out, &case.support, depth + 2, palette, &mut told)?;
-        }
-    }
-    match left_out(cases) {
-        Some(more) => writeln!(out, "{:indent$}{more}", ""),
-        None => Ok(()),
-    }
-}
-
-/// What is said of cases that are not told.
+/// What is said of cases that are not shown.
 pub(crate) fn left_out(cases: &Cases) -> Option<String> {
     match cases.left_out {
         0 => None,
-        1 => Some("and 1 more case, which is impossible, too".to_owned()),
-        more => Some(format!("and {} more cases, each of which is impossible, too", grouped(more))),
+        1 => Some("… and 1 more case, which is impossible, too".to_owned()),
+        more => Some(format!("… and {} more cases, each of which is impossible, too", grouped(more))),
     }
 }
 
-/// Of many transactions without an argument only the first are told one by one.
+/// Of many transactions without an argument only the first are shown.
 const UNARGUED_MAX: usize = 16;
 
-/// The transactions that are told one by one.
+/// The transactions that are shown one by one.
 pub(crate) fn shown_members(finding: &Finding) -> &[Member] {
     let all = &finding.transactions;
     if finding.explanation.is_empty() { &all[..all.len().min(UNARGUED_MAX)] } else { all }
 }
 
+/// The transactions that the argument itself visits, the first few of them.
+fn brief_members(finding: &Finding) -> Vec<&Member> {
+    let visited = |member: &&Member| {
+        let ends = |step: &Step| step.to == member.name || step.from.as_ref() == Some(&member.name);
+        finding.explanation.is_empty() || finding.explanation.iter().any(ends)
+    };
+    finding.transactions.iter().filter(visited).take(BRIEF_MAX).collect()
+}
+
 /// What is said of the others.
 pub(crate) fn rest_of(finding: &Finding) -> Option<String> {
     let rest = finding.transactions.len() - shown_members(finding).len();
-    (rest > 0).then(|| {
-        format!(
-            "and {rest} more, too many to argue about one by one: --save FILE.hist keeps them, `taipan check --certificate` proves it"
-        )
-    })
+    (rest > 0).then(|| format!("… and {rest} more (too many to show; --save FILE.hist keeps all)"))
 }
 
 fn write_member(
     out: &mut String,
     member: &Member,
     finding: &Finding,
-    width: usize,
+    detail: Detail,
     palette: Palette,
 ) -> std::fmt::Result {
-    let strong = palette.strong;
-    write!(out, "    {strong}{:width$}{strong:#}  ", member.name)?;
-    if member.status != "committed" {
-        write!(out, "({}) ", member.status)?;
-    }
-    let faint = palette.faint;
-    if let Some(circumstances) = circumstances(member) {
-        write!(out, "{faint}[{circumstances}]{faint:#} ")?;
-    }
-    let (shown, left_out) = shown_operations(finding, member, OPERATIONS_MAX);
+    let (strong, faint) = (palette.strong, palette.faint);
+    let who = identity(member, detail);
+    let status = if member.status == "committed" { String::new() } else { format!(", {}", member.status) };
+    let all_up_to = if detail == Detail::Brief { 0 } else { OPERATIONS_MAX };
+    let (shown, left_out) = shown_operations(finding, member, all_up_to);
     let shown: Vec<&str> = shown.into_iter().map(|(_, words)| words).collect();
-    write!(out, "{}", shown.join(", "))?;
-    if left_out > 0 {
-        write!(out, "{} {faint}(and {left_out} more){faint:#}", if shown.is_empty() { "" } else { "," })?;
+    let (mut said, mut more) = (shown.join(", "), String::new());
+    if said.is_empty() && left_out <= BRIEF_MAX {
+        let all: Vec<&str> = member.operations.iter().map(String::as_str).collect();
+        said = all.join(", ");
+    } else if left_out > 0 {
+        more = format!("{}and {} more", if said.is_empty() { "" } else { ", " }, grouped(left_out));
     }
-    writeln!(out)?;
-    match &member.ctx {
-        Some(ctx) => writeln!(out, "    {:width$}  {faint}ctx {}{faint:#}", "", shorten::clip(ctx, &[])),
+    let label = &member.label;
+    writeln!(
+        out,
+        "  {strong}{label}{strong:#} {faint}({who}{status}){faint:#}: {said}{faint}{more}{faint:#}"
+    )?;
+    match member.ctx.as_ref().filter(|_| detail == Detail::Full) {
+        Some(ctx) => writeln!(out, "    {faint}ctx {}{faint:#}", shorten::clip(ctx, &[])),
         None => Ok(()),
     }
 }
 
-/// A transaction's session, where its name does not tell, and its clocks.
-fn circumstances(member: &Member) -> Option<String> {
-    let mut parts = Vec::new();
-    if !member.has_plain_name() {
-        parts.push(format!("session {}", member.session));
+/// Which transaction a label stands for: its session and place, or its id; in full with its clocks.
+fn identity(member: &Member, detail: Detail) -> String {
+    let mut parts = vec![match member.has_plain_name() {
+        true => format!("session {}, #{}", member.session, member.position),
+        false => format!("{}, session {}", member.name, member.session),
+    }];
+    if detail == Detail::Full {
+        if let Some((begin, end)) = member.client {
+            parts.push(format!("clock {begin}..{}", until(end)));
+        }
+        if let Some((start, commit)) = &member.db {
+            parts.push(format!("database {start}..{commit}"));
+        }
     }
-    if let Some((begin, end)) = member.client {
-        parts.push(format!("clock {begin}..{}", until(end)));
-    }
-    if let Some((start, commit)) = &member.db {
-        parts.push(format!("database {start}..{commit}"));
-    }
-    (!parts.is_empty()).then(|| parts.join(", "))
+    parts.join(", ")
 }
 
 /// The steps that were written: what several others follow from is written once.
@@ -427,27 +505,75 @@ impl<'f> ToldSteps<'f> {
     }
 }
 
-fn write_steps<'f>(
-    out: &mut String,
-    steps: &'f [Step],
-    depth: usize,
+/// Writes the steps of an argument.
+struct Scribe<'f> {
+    finding: &'f Finding,
+    detail: Detail,
     palette: Palette,
-    told: &mut ToldSteps<'f>,
-) -> std::fmt::Result {
-    let faint = palette.faint;
-    for step in steps {
-        if !told.is_new(step) {
-            continue;
+}
+
+impl<'f> Scribe<'f> {
+    fn steps(
+        &self,
+        out: &mut String,
+        steps: &'f [Step],
+        depth: usize,
+        told: &mut ToldSteps<'f>,
+    ) -> std::fmt::Result {
+        let (indent, faint) = (2 * depth, self.palette.faint);
+        for step in steps {
+            if !told.is_new(step) {
+                continue;
+            }
+            let kind = match self.detail {
+                Detail::Full => format!(" {faint}[{}]{faint:#}", label(step)),
+                Detail::Brief => String::new(),
+            };
+            writeln!(out, "{:indent$}{}{}.{kind}", "", self.order(step), step.said)?;
+            if self.detail == Detail::Full {
+                self.steps(out, &step.because, depth + 1, told)?;
+                if let Some(cases) = &step.cases {
+                    self.cases(out, cases, depth + 1)?;
+                }
+            }
         }
-        let from = step.from.as_deref().unwrap_or("initial state");
-        let (indent, label) = (2 * depth, label(step));
-        writeln!(out, "{:indent$}{} {faint}({from} -{label}-> {}){faint:#}", "", step.why, step.to)?;
-        write_steps(out, &step.because, depth + 1, palette, told)?;
-        if let Some(cases) = &step.cases {
-            write_cases(out, cases, depth + 1, palette)?;
+        Ok(())
+    }
+
+    /// `T1 before T2: `, where a step orders two transactions.
+    fn order(&self, step: &Step) -> String {
+        match &step.from {
+            Some(from) if *from != step.to => {
+                format!("{} before {}: ", self.finding.label_of(from), self.finding.label_of(&step.to))
+            }
+            _ => String::new(),
         }
     }
-    Ok(())
+
+    /// One case after the other, each with its own end.
+    fn cases(&self, out: &mut String, cases: &'f Cases, depth: usize) -> std::fmt::Result {
+        let indent = 2 * depth;
+        for case in &cases.told {
+            // What follows in one case is written there, even if it follows in another, too.
+            let mut told = ToldSteps::default();
+            writeln!(out, "{:indent$}If {}:", "", case.said)?;
+            self.steps(out, &case.explanation, depth + 1, &mut told)?;
+            if let Some(cases) = &case.cases {
+                self.cases(out, cases, depth + 1)?;
+            }
+            if let Some(end) = end_of(self.finding, &case.explanation) {
+                writeln!(out, "{:indent$}  Contradiction: {end}.", "")?;
+            }
+            if self.detail == Detail::Full && !case.support.is_empty() {
+                writeln!(out, "{:indent$}  This relies on:", "")?;
+                self.steps(out, &case.support, depth + 2, &mut told)?;
+            }
+        }
+        match left_out(cases) {
+            Some(more) => writeln!(out, "{:indent$}{more}", ""),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The end of a time; nothing where none was recorded.
@@ -462,12 +588,13 @@ pub(crate) fn conclusion(finding: &Finding) -> Option<String> {
     }
     match finding.cases {
         Some(_) => Some("none of the cases is possible".to_owned()),
-        None => end_of(&finding.explanation),
+        None => end_of(finding, &finding.explanation),
     }
 }
 
 /// What steps come to: a cycle, or two lists that contradict each other.
-pub(crate) fn end_of(steps: &[Step]) -> Option<String> {
+pub(crate) fn end_of(finding: &Finding, steps: &[Step]) -> Option<String> {
+    let name = |name: &str| finding.label_of(name);
     let closes = steps.len() > 1
         && steps
             .iter()
@@ -477,11 +604,21 @@ pub(crate) fn end_of(steps: &[Step]) -> Option<String> {
         && !closes
         && [one, two].iter().all(|step| step.edge == "wr")
     {
-        let (first, second) = (&two.to, &one.to);
-        return Some(format!("{first} and {second} would have to have read beginnings of one list"));
+        let (first, second) = (name(&two.to), name(&one.to));
+        return Some(format!("{first} and {second} saw the list in orders that contradict each other"));
     }
-    let first = steps.first()?.from.as_ref()?;
-    closes.then(|| format!("{first} would have to come before itself"))
+    if !closes {
+        return None;
+    }
+    let names: Vec<String> = steps.iter().filter_map(|step| step.from.as_deref()).map(name).collect();
+    match names.as_slice() {
+        [one, two] => Some(format!("{one} must run before {two} and {two} before {one}")),
+        [first, .., last] if names.len() > 2 * BRIEF_MAX => {
+            Some(format!("{first} must run before {last} and {last} before {first}"))
+        }
+        [first, ..] => Some(format!("{} before {first}", names.join(" before "))),
+        [] => None,
+    }
 }
 
 /// `1 session`, `2 sessions`, `1,234 operations`.

@@ -179,30 +179,30 @@ fn sentence(history: &History, broken: &Broken) -> String {
         Axiom::TimestampOrder => format!("{own} started at {expected} and committed before that, at {seen}"),
         Axiom::Session => {
             format!(
-                "{own} does not see {other}, which its session committed before it: at {expected}, it looked at {seen}"
+                "{own} took its snapshot at {seen}, before {other}, the previous transaction of its session, committed at {expected}"
             )
         }
         Axiom::RealTime => {
             format!(
-                "{own} does not see {other}, which had ended before it began: it committed at {expected}, {own} looked at {seen}"
+                "{own} took its snapshot at {seen}, before {other} committed at {expected}; yet {other} had ended before {own} began"
             )
         }
         Axiom::NoConflict => format!(
-            "{own} overwrote {} as {other} had left it at {expected}, and had started before that, at {seen}",
+            "{own} took its snapshot at {seen}, before {other} committed {} at {expected}, and still overwrote it",
             key(broken.key)
         ),
         Axiom::Internal => {
-            format!("{own} saw {} = {seen}, and by its own operations had to see {expected}", key(broken.key))
+            format!("{own} saw {} = {seen}; its own earlier operations require {expected}", key(broken.key))
         }
         Axiom::External if broken.key.is_none() => {
-            format!("{own} changed {seen} rows, and its snapshot holds {expected} that it had to change")
+            format!("{own} changed {seen} rows; its snapshot holds {expected} that match")
         }
         Axiom::External => {
             let whose = match broken.other {
-                Some(_) => format!("left there by {other}"),
-                None => "as nobody had written it".to_owned(),
+                Some(_) => format!("written by {other}"),
+                None => "the initial value".to_owned(),
             };
-            format!("{own} saw {} = {seen}, and its snapshot holds {expected}, {whose}", key(broken.key))
+            format!("{own} saw {} = {seen}; its snapshot holds {expected}, {whose}", key(broken.key))
         }
     }
 }

@@ -123,6 +123,7 @@ pub(crate) struct Ended {
 }
 
 /// A verdict, with what is told of it.
+#[derive(Clone)]
 pub(crate) struct Checked {
     claim: Claim,
     pub(crate) verdict: Verdict,
@@ -512,6 +513,23 @@ impl<'f> Checking<'f> {
         Ok(Checked { finding, ..checked })
     }
 
+    /// What text says of a verdict: for a violation also the levels that allow it, and the commands that show more of the
+    /// file.
+    pub(crate) fn in_context(&self, opened: &Opened, file: Option<&Path>, checked: Checked) -> Finding {
+        let Checked { claim, verdict, finding } = checked;
+        let Verdict::Violated(evidence) = &verdict else { return finding };
+        let plain = Claim::new(claim.level);
+        if claim != plain || evidence.transactions.len() > ALLOWED_TRANSACTIONS_MAX {
+            return finding;
+        }
+        let budget = self.limits.guard(opened.since.get()).budget().with_timeout(ALLOWED_TIME_MAX);
+        let options = Options { threads: 1, ..self.options(budget) };
+        let allowed =
+            guarded(&opened.name, || checker::allowed(&opened.history, &evidence.transactions, &options));
+        let next = file.map(|file| next_commands(file, claim.level)).unwrap_or_default();
+        finding.with_allowed(allowed.unwrap_or_default()).with_next(next)
+    }
+
     pub(crate) fn options(&self, budget: Budget) -> Options {
         Options {
             budget,
@@ -654,6 +672,30 @@ impl Checked {
     /// Its part of the exit status.
     pub(crate) fn exit(&self) -> Exit {
         Exit::of(&self.verdict)
+    }
+}
+
+/// Violations of more transactions than this are not asked at every level before they are shown.
+const ALLOWED_TRANSACTIONS_MAX: usize = 12;
+/// How long that may take.
+const ALLOWED_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// The commands that show more of a violation.
+fn next_commands(file: &Path, level: Level) -> Vec<String> {
+    let file = quoted(&file.display().to_string());
+    let level = match level == Level::SERIALIZABLE {
+        true => String::new(),
+        false => format!("--level {level} "),
+    };
+    vec![format!("taipan explain {level}{file}"), format!("taipan check {level}--report why.html {file}")]
+}
+
+/// A file name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "._-/:+@%".contains(letter);
+    match !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', "'\\''")),
     }
 }
 

@@ -78,6 +78,8 @@ pub(crate) fn shown(message: &impl Display) -> String {
 pub(crate) struct Console {
     out: io::BufWriter<Results>,
     progress: bool,
+    /// Whether standard output is a terminal that shows ASCII only.
+    is_ascii: bool,
 }
 
 impl Console {
@@ -89,6 +91,7 @@ impl Console {
                 is_closed: false,
             }),
             progress: !quiet && io::stderr().is_terminal(),
+            is_ascii: io::stdout().is_terminal() && !locale_has_unicode(),
         }
     }
 
@@ -99,7 +102,8 @@ impl Console {
 
     /// Colours for text; standard output drops them where it cannot show them.
     pub(crate) fn palette(&self) -> Palette {
-        Palette::coloured()
+        let palette = Palette::coloured();
+        if self.is_ascii { palette.ascii() } else { palette }
     }
 
     /// Says something that is no result.
@@ -143,6 +147,15 @@ impl Console {
             }
         }
     }
+}
+
+/// Whether the locale, as POSIX looks it up, is one of UTF-8. Where none is set, terminals of today are.
+fn locale_has_unicode() -> bool {
+    let mut set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);
+    set.find(|value| !value.is_empty()).is_none_or(|value| {
+        let value = value.to_string_lossy().to_ascii_lowercase();
+        value.contains("utf-8") || value.contains("utf8")
+    })
 }
 
 /// A line on standard error that says how far the work is. It goes away when dropped.

@@ -4,7 +4,7 @@ use crate::baseline::Baseline;
 use crate::console::{Console, Progress, Stop};
 use crate::flags::Output;
 use history::History;
-use report::{Finding, Overview, Remark};
+use report::{Detail, Finding, Overview, Remark};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -54,12 +54,23 @@ impl Sink {
         console: &mut Console,
         progress: &Progress,
     ) -> Result<(), Stop> {
-        let palette = console.palette();
         // What is printed does not depend on whether a page is written, too.
         let printed = Finding { part: None, ..finding.clone() };
+        self.shown(printed, finding, console, progress)
+    }
+
+    /// A finding that a page shows differently from what is printed.
+    pub(crate) fn shown(
+        &mut self,
+        printed: Finding,
+        on_page: Finding,
+        console: &mut Console,
+        progress: &Progress,
+    ) -> Result<(), Stop> {
+        let palette = console.palette();
         progress.pause(|| {
             match self.output {
-                Output::Text => write!(console.out(), "{}", report::text(&printed, palette))?,
+                Output::Text => write!(console.out(), "{}", report::text(&printed, Detail::Brief, palette))?,
                 Output::Json => writeln!(console.out(), "{}", report::json_line(&printed))?,
                 Output::Junit | Output::Sarif | Output::Markdown | Output::Html => {}
             }
@@ -67,7 +78,7 @@ impl Sink {
             console.out().flush()
         })?;
         if self.page.is_some() || !matches!(self.output, Output::Text | Output::Json) {
-            self.told.findings.push(finding);
+            self.told.findings.push(on_page);
         }
         Ok(())
     }
@@ -127,11 +138,17 @@ impl Sink {
         for gone in self.baseline.iter().flat_map(Baseline::gone) {
             console.note(format_args!("no longer seen: {gone}"));
         }
-        if let Some(page) = self.page {
-            std::fs::write(&page, report::html(&self.told))
-                .map_err(|error| Stop::Error(format!("{}: cannot be written: {error}", page.display())))?;
+        self.write_page()?;
+        if let Some(page) = &self.page {
             console.note(format_args!("the report is in {}", page.display()));
         }
         Ok(())
+    }
+
+    /// Writes the page, if one was asked for.
+    pub(crate) fn write_page(&self) -> Result<(), Stop> {
+        let Some(page) = &self.page else { return Ok(()) };
+        std::fs::write(page, report::html(&self.told))
+            .map_err(|error| Stop::Error(format!("{}: cannot be written: {error}", page.display())))
     }
 }

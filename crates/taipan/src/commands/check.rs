@@ -6,7 +6,7 @@ use crate::checking::{Checked, Checking, Opened, Unopened};
 use crate::clustered;
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
-use crate::flags::{CheckFlags, SearchFlags};
+use crate::flags::{CheckFlags, Output, SearchFlags};
 use crate::output::Sink;
 use checker::certify::has_certifier;
 use checker::{By, Claim, Fragment, Level, Survey};
@@ -187,6 +187,10 @@ fn check_file(
                 }
                 let mut finding = match sink.wants_parts() {
                     true => checking.with_part(&opened, checked).map_err(Stop::Error)?.finding,
+                    false if flags.output == Output::Text => {
+                        let path = (name != "-").then_some(file);
+                        checking.in_context(&opened, path, checked)
+                    }
                     false => checked.finding,
                 };
                 if sink.knows(&finding) {

@@ -1,13 +1,12 @@
 //! `taipan demo`: the main job with no set-up.
 
-use crate::checking::{Checked, Checking};
+use crate::checking::Checking;
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
-use crate::flags::{LimitFlags, LoadFlags, PolicyFlags};
+use crate::flags::{LimitFlags, LoadFlags, Output, PolicyFlags};
 use crate::limits::Limits;
+use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
-use checker::Verdict;
-use report::Told;
 use std::io::{self, Write};
 use std::path::Path;
 use workload::{Bug, Config, Plant, Settings, Strength, Workload};
@@ -25,24 +24,19 @@ pub(crate) fn run(console: &mut Console) -> Outcome {
         .keep();
     let (policy, limits) = (PolicyFlags::default(), LimitFlags::default());
     let checking = Checking::new(&policy, &limits).map_err(Stop::Error)?;
-    let mut told = Told::default();
+    let page = folder.join("report.html");
+    let mut sink = Sink::new(Output::Text, Some(page.clone()));
 
     let real = real_database(&folder.join("real.jsonl"), console)?;
-    let first = present("real.jsonl", real, &checking, &folder, console)?;
-    told.findings.push(first.finding);
+    let first = present("real.jsonl", real, &checking, &folder, &mut sink, console)?;
     writeln!(console.out())?;
 
     let simulated = simulated_database(&folder.join("simulated.jsonl"), console)?;
-    let second = present("simulated.jsonl", simulated, &checking, &folder, console)?;
-    told.findings.push(second.finding);
-
-    let page = folder.join("report.html");
-    std::fs::write(&page, report::html(&told))
-        .map_err(|error| Stop::Error(format!("{}: cannot be written: {error}", page.display())))?;
+    let second = present("simulated.jsonl", simulated, &checking, &folder, &mut sink, console)?;
+    sink.write_page()?;
     what_next(console.out(), &folder)?;
     // The demo shows what it promises, or it fails.
-    let as_promised =
-        matches!((&first.verdict, &second.verdict), (Verdict::Accepted(_), Verdict::Violated(_)));
+    let as_promised = matches!((first, second), (Exit::Accepted, Exit::Violated));
     Ok(if as_promised { Exit::Accepted } else { Exit::Violated })
 }
 
@@ -51,7 +45,7 @@ fn real_database(file: &Path, console: &mut Console) -> Result<Recorded, Stop> {
     let mut database = databases::open("sqlite:").map_err(|failure| Stop::Error(failure.to_string()))?;
     writeln!(
         console.out(),
-        "1. {} on disk: {SESSIONS} connections, {TRANSACTIONS} transactions that read and write {KEYS} keys.",
+        "1. A real database: {} on disk, {SESSIONS} connections, {TRANSACTIONS} transactions on {KEYS} keys.",
         database.name()
     )?;
     console.out().flush()?;
@@ -76,8 +70,7 @@ fn simulated_database(file: &Path, console: &mut Console) -> Result<Recorded, St
     let bug = Bug::LostUpdate;
     writeln!(
         console.out(),
-        "2. A simulated database that promises the same, with a bug planted once among {TRANSACTIONS} \
-         transactions:\n   {}: {}.",
+        "2. A simulated database with one bug planted in {TRANSACTIONS} transactions: {}\n   ({}).",
         bug.name(),
         bug.about()
     )?;
@@ -105,36 +98,32 @@ fn present(
     recorded: Recorded,
     checking: &Checking<'_>,
     folder: &Path,
+    sink: &mut Sink,
     console: &mut Console,
-) -> Result<Checked, Stop> {
+) -> Result<Exit, Stop> {
     let Recorded { kept, level, time, planted, .. } = recorded;
     let opened = kept.open(name.to_owned(), checking)?;
-    writeln!(
-        console.out(),
-        "   Recorded {} in {:.1} s: {}",
-        opened.counts(),
-        time.as_secs_f64(),
-        folder.join(name).display()
-    )?;
-    let checked = {
-        let progress = console.progress(1);
-        progress.say("checking");
-        let claim = checking.claim(level).map_err(Stop::Error)?;
-        checking.check(&opened, claim).map_err(Stop::Error)?
-    };
-    let palette = console.palette();
-    for line in report::text(&checked.finding, palette).lines() {
-        writeln!(console.out(), "   {line}")?;
-    }
+    let file = folder.join(name);
+    let (counts, seconds) = (opened.counts(), time.as_secs_f64());
+    writeln!(console.out(), "Recorded {counts} in {seconds:.1} s: {}\n", file.display())?;
+    let progress = console.progress(1);
+    progress.say("checking");
+    let claim = checking.claim(level).map_err(Stop::Error)?;
+    let checked = checking.check(&opened, claim).map_err(Stop::Error)?;
+    let exit = checked.exit();
+    sink.history(name, &opened.history);
+    let part = checking.with_part(&opened, checked.clone()).map_err(Stop::Error)?.finding;
+    let brief = checking.in_context(&opened, Some(&file), checked);
+    sink.shown(brief, part, console, &progress)?;
     for planted in planted {
-        writeln!(console.out(), "   (What was planted: {}.)", recording::place(&planted))?;
+        writeln!(console.out(), "  (planted: {})", recording::place(&planted))?;
     }
-    Ok(checked)
+    Ok(exit)
 }
 
 fn what_next(out: &mut impl Write, folder: &Path) -> io::Result<()> {
     let file = |name: &str| folder.join(name).display().to_string();
-    writeln!(out, "\nThe report, for a browser: {}", file("report.html"))?;
+    writeln!(out, "\nReport with pictures, for a browser: {}", file("report.html"))?;
     writeln!(out, "\nTry next:")?;
     for (command, what) in [
         (format!("taipan check --all-levels {}", file("simulated.jsonl")), "which levels still hold"),

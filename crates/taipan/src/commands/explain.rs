@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::flags::{ExplainFlags, ExplainOutput};
 use checker::Reduced;
 use history::formats::{Format, write_path, write_string};
-use report::{About, AnomalyRow, Finding, Overview, Size, Told};
+use report::{About, AnomalyRow, Detail, Finding, Overview, Size, Told};
 use std::io::Write;
 use std::path::Path;
 
@@ -110,7 +110,9 @@ fn print(finding: &Finding, output: ExplainOutput, console: &mut Console) -> Res
     let palette = console.palette();
     let out = console.out();
     match output {
-        ExplainOutput::Text | ExplainOutput::Html => write!(out, "{}", report::text(finding, palette))?,
+        ExplainOutput::Text | ExplainOutput::Html => {
+            write!(out, "{}", report::text(finding, Detail::Full, palette))?
+        }
         ExplainOutput::Json => writeln!(out, "{}", report::json_line(finding))?,
         ExplainOutput::Svg => writeln!(out, "{}", report::svg(finding))?,
         ExplainOutput::Dot => write!(out, "{}", report::dot(finding))?,

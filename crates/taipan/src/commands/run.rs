@@ -71,7 +71,11 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
             progress.say(format_args!("{}: {claim}", opened.name));
             let checked = checking.check(&opened, claim).map_err(Stop::Error)?;
             exit = exit.and(checked.exit());
-            sink.finding(checked.finding, console, &progress)?;
+            let finding = match flags.output {
+                Output::Text => checking.in_context(&opened, flags.record.as_deref(), checked),
+                _ => checked.finding,
+            };
+            sink.finding(finding, console, &progress)?;
         }
     }
     sink.finish(console)?;
