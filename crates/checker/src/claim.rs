@@ -76,7 +76,7 @@ impl Vendor {
     /// What the database's level is judged as: a level of the table, of whole transactions or of their halves.
     pub fn judged_as(&self, level: Level) -> String {
         match self.logical {
-            true => format!("{level} of plain reads apart from locking reads and writes"),
+            true => format!("{level} of plain reads separately from locking reads and writes"),
             false => level.to_string(),
         }
     }

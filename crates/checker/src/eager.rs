@@ -149,7 +149,7 @@ impl FromStr for Strategy {
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         Self::ALL.into_iter().find(|strategy| strategy.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            UnknownName(format!("no strategy is called {name:?}; there are {names}"))
+            UnknownName(format!("unknown strategy {name:?}; expected one of: {names}"))
         })
     }
 }
@@ -221,7 +221,7 @@ impl Passes {
             "polarity" => &mut self.polarity,
             _ => {
                 let names = Self::NAMES.join(", ");
-                return Err(UnknownName(format!("no pass is called {name:?}; there are {names}")));
+                return Err(UnknownName(format!("unknown pass {name:?}; expected one of: {names}")));
             }
         };
         *pass = false;

@@ -314,8 +314,8 @@ pub enum Undecided {
 impl fmt::Display for Undecided {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Timeout => f.write_str("the time is up"),
-            Self::Memory => f.write_str("the memory is used up"),
+            Self::Timeout => f.write_str("timed out"),
+            Self::Memory => f.write_str("out of memory"),
             Self::Cancelled => f.write_str("the check was cancelled"),
             Self::Unsupported(why) | Self::Untested(why) => f.write_str(why),
         }

@@ -814,7 +814,7 @@ fn an_undecided_verdict_claims_nothing() {
     assert!(matches!(ruling(&history, &wrong), Ruling::Refused(Refusal::Explained { .. })));
     let undecided = Verdict::Undecided(checker::Undecided::Timeout);
     let open = Certificate::new("h", &history, level, &options, &undecided);
-    assert_eq!(ruling(&history, &open), Ruling::Beyond("nothing is claimed: the time is up".into()));
+    assert_eq!(ruling(&history, &open), Ruling::Beyond("nothing is claimed: timed out".into()));
     let line = written(&open);
     assert_eq!(Certificate::parse(&line), Ok(open));
 }

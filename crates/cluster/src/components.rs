@@ -316,15 +316,14 @@ impl Placed {
         }
         let share = 100.0 * self.largest;
         let mut said = match self.components {
-            1 => format!("sessions and keys hang together: one component on {workers} workers"),
+            1 => format!("all sessions and keys are connected: one component on {workers} workers"),
             many => format!(
                 "{many} independent components of sessions and keys on {workers} workers; the largest has {share:.0} % of \
                  the operations"
             ),
         };
         if self.largest > 1.5 / workers as f64 {
-            said += ": one worker decides it by itself, and needs the time and the memory that one process needs for it. \
-                     Keys that fewer sessions share, or timestamps of the database, would let others help";
+            said += ": one worker decides it alone, with the time and memory of a single process. Keys shared by fewer sessions, or database timestamps, would spread the work";
         }
         if let Some(number) = violated {
             said += &format!("; worker {number} found a violation");

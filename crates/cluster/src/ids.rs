@@ -349,8 +349,7 @@ fn refusal(worker: &mut Worker, job: &Job, dealt: &[Dealt], first: &Found, secon
     let said = everybody(worker, said).into_iter().flatten().next().unwrap_or_default();
     let mut said = of_process(job, second.worker / job.setup.workers.max(1), &said);
     if job.reading.lenient {
-        said +=
-            "; --lenient leaves it out where one process reads everything, without --workers and --cluster";
+        said += "; without --workers and --cluster, --lenient skips it";
     }
     Failure::Input(said)
 }

@@ -203,7 +203,7 @@ fn settle(
 
 /// A limit was reached while files were read.
 pub(crate) fn limit(why: &str, read: &Read) -> Failure {
-    Failure::Limit(format!("{why} while {} transactions were read", read.transactions))
+    Failure::Limit(format!("{why} while reading ({} transactions so far)", read.transactions))
 }
 
 /// Decides by timestamps what was gathered.
@@ -244,7 +244,7 @@ fn tell(
             Ok((known.unwrap_or("undecided"), size))
         }
         Some(Err(error)) => Err(Failure::Input(error)),
-        None => Err(Failure::Worker("worker 0 decided nothing".to_owned())),
+        None => Err(Failure::Worker("worker 0 returned no verdict".to_owned())),
     }
 }
 

@@ -143,7 +143,7 @@ fn gone(why: String) -> io::Error {
 
 impl Hands {
     fn why(&self) -> io::Error {
-        gone(self.common.stumbled.get().cloned().unwrap_or_else(|| "the workers are gone".to_owned()))
+        gone(self.common.stumbled.get().cloned().unwrap_or_else(|| "lost all workers".to_owned()))
     }
 }
 
@@ -239,7 +239,7 @@ fn work(worker: &mut Worker, ends: Option<Ends>, common: &Arc<Common>) {
                             match catch_unwind(AssertUnwindSafe(|| shard.take(&message))) {
                                 Ok(answer) => output.session(&time).give((index as u64, answer)),
                                 Err(panic) => {
-                                    let why = format!("worker {index} is gone: {}", said(&*panic));
+                                    let why = format!("lost worker {index}: {}", said(&*panic));
                                     let _ = shared.stumbled.set(why);
                                 }
                             }

@@ -82,12 +82,12 @@ pub fn hosts(text: &str) -> Result<Vec<String>, String> {
         }
         let port = host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
         if port.is_none() {
-            return Err(format!("line {number}: {host} is no host:port"));
+            return Err(format!("line {number}: {host} is not host:port"));
         }
         found.push(host.to_owned());
     }
     if found.is_empty() {
-        return Err("no hosts: expected one host:port a line".to_owned());
+        return Err("no hosts: expected one host:port per line".to_owned());
     }
     Ok(found)
 }
@@ -138,13 +138,13 @@ impl Setup {
                 Ok((_, Ok(_))) => {}
                 Ok((number, Err(why))) => {
                     std::mem::forget(guards);
-                    return Err(Failure::Worker(format!("worker {number} is gone: {why}")));
+                    return Err(Failure::Worker(format!("lost worker {number}: {why}")));
                 }
                 Err(_) => break,
             }
         }
         let joined: Result<Vec<()>, String> = guards.join().into_iter().collect();
-        joined.map_err(|why| Failure::Worker(format!("a worker is gone: {why}")))?;
+        joined.map_err(|why| Failure::Worker(format!("lost a worker: {why}")))?;
         first.map(|(_, done)| done).ok_or_else(|| Failure::Worker("no worker was started".to_owned()))
     }
 
@@ -247,7 +247,7 @@ impl Cluster {
             };
             if Instant::now() >= meeting.end() {
                 return Err(Failure::Connection(format!(
-                    "process {other} at {address} did not come within {} s: {error}",
+                    "process {other} at {address} did not connect within {} s: {error}",
                     self.patience.as_secs()
                 )));
             }
@@ -256,7 +256,7 @@ impl Cluster {
     }
 
     fn try_call(&self, other: usize, address: &str, meeting: &Meeting<'_>) -> io::Result<TcpStream> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
         for to in address.to_socket_addrs()? {
             match TcpStream::connect_timeout(&to, Duration::from_secs(2)) {
                 Ok(mut stream) => {
@@ -282,8 +282,7 @@ impl Cluster {
         sockets: &mut [Option<TcpStream>],
         meeting: &Meeting<'_>,
     ) -> Result<(), Failure> {
-        let failed =
-            |error: io::Error| Failure::Connection(format!("no connection can be accepted: {error}"));
+        let failed = |error: io::Error| Failure::Connection(format!("cannot accept connections: {error}"));
         listener.set_nonblocking(true).map_err(failed)?;
         while let Some(missing) = (self.process + 1..sockets.len()).find(|&other| sockets[other].is_none()) {
             match listener.accept() {
@@ -298,7 +297,7 @@ impl Cluster {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if Instant::now() >= meeting.end() {
                         return Err(Failure::Connection(format!(
-                            "process {missing} at {} did not come within {} s",
+                            "process {missing} at {} did not connect within {} s",
                             self.addresses[missing],
                             self.patience.as_secs()
                         )));
@@ -375,7 +374,7 @@ mod tests {
             hosts(text),
             Ok(vec!["10.0.0.1:7000".into(), "[::1]:7001".into(), "localhost:7002".into()])
         );
-        assert_eq!(hosts("a:1\nb"), Err("line 2: b is no host:port".into()));
+        assert_eq!(hosts("a:1\nb"), Err("line 2: b is not host:port".into()));
         assert!(hosts("# nobody\n").is_err());
     }
 

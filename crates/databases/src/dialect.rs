@@ -256,12 +256,12 @@ fn decode_row(schema: &Schema, row: Vec<Value>) -> Result<(Name, Value), Failure
 
 /// A list column holds its elements in JSON, with commas between them.
 fn decode_list(value: &Value) -> Result<Value, Failure> {
-    let Value::Text(text) = value else { return Err(Failure::mistake("a list column holds no text")) };
+    let Value::Text(text) = value else { return Err(Failure::mistake("a list column does not hold text")) };
     decode_elements(text).map(Value::List)
 }
 
 pub(crate) fn decode_elements(text: &str) -> Result<Vec<Value>, Failure> {
-    let broken = |_| Failure::mistake(format!("the list column holds {text:?}, which is no list"));
+    let broken = |_| Failure::mistake(format!("the list column holds {text:?}, which is not a list"));
     let elements: Vec<serde_json::Value> = serde_json::from_str(&format!("[{text}]")).map_err(broken)?;
     Ok(elements.into_iter().map(from_json).collect())
 }

@@ -30,7 +30,7 @@ pub trait Database: Send + Sync {
     /// the reason where the database or the level cannot give them.
     fn enable_timestamps(&mut self, isolation: &Isolation) -> Result<(), Failure> {
         let _ = isolation;
-        Err(Failure::mistake(format!("{} gives its clients no timestamps", self.name())))
+        Err(Failure::mistake(format!("{} does not report timestamps to clients", self.name())))
     }
 
     /// Turns what sessions were told into start and commit timestamps, when all of them are done; in the
@@ -224,7 +224,7 @@ pub enum Failure {
         /// The vendor's words.
         message: String,
     },
-    /// The connection is gone. In a commit, it is not known whether it took effect.
+    /// The connection broke. A commit may or may not have taken effect.
     Lost {
         /// The vendor's words.
         message: String,
@@ -234,6 +234,13 @@ pub enum Failure {
     Silent {
         /// What was not answered, and how long that was waited for.
         message: String,
+    },
+    /// No connection could be made.
+    Unreachable {
+        /// The server: `127.0.0.1:5432`, or the path of a socket.
+        server: String,
+        /// Why.
+        cause: String,
     },
     /// A mistake that trying again does not cure: wrong SQL, no such user, no space left.
     Mistake {
@@ -258,6 +265,16 @@ impl Failure {
         Self::Silent { message: format!("the server gave no answer in {:.1} s", time.as_secs_f64()) }
     }
 
+    /// A connection attempt to a server that failed.
+    pub(crate) fn unreachable(server: String, error: &(dyn std::error::Error + 'static)) -> Self {
+        let causes = std::iter::successors(Some(error), |error| error.source());
+        // The kind says it without the number: "connection refused".
+        let io = causes.filter_map(|error| error.downcast_ref::<std::io::Error>()).last();
+        let is_known = |error: &&std::io::Error| error.raw_os_error().is_some();
+        let cause = io.filter(is_known).map_or_else(|| error.to_string(), |error| error.kind().to_string());
+        Self::Unreachable { server, cause }
+    }
+
     /// Whether it is a refusal for the sake of a constraint, which trying again meets again; other refusals
     /// are for the sake of other transactions.
     pub fn is_constraint(&self) -> bool {
@@ -280,6 +297,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Aborted { code, message } => write!(f, "aborted by the database ({code}): {message}"),
             Self::Lost { message } => write!(f, "connection lost: {message}"),
+            Self::Unreachable { server, cause } => write!(f, "cannot connect to {server}: {cause}"),
             Self::Silent { message } | Self::Mistake { message } => f.write_str(message),
         }
     }

@@ -53,7 +53,7 @@ impl Fjall {
 
     fn keyspace(&self) -> Result<OptimisticTxKeyspace, Failure> {
         let current = self.keyspace.lock().unwrap_or_else(PoisonError::into_inner);
-        current.clone().ok_or_else(|| Failure::mistake("no table was made"))
+        current.clone().ok_or_else(|| Failure::mistake("the table was not created"))
     }
 }
 
@@ -147,7 +147,7 @@ struct Reading {
 }
 
 fn read_only() -> Failure {
-    Failure::mistake("a write in a transaction that was announced as read-only")
+    Failure::mistake("a write in a read-only transaction")
 }
 
 impl StoreTransaction for Reading {

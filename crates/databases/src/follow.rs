@@ -104,7 +104,7 @@ impl Follower {
         let slot = options.slot.clone().unwrap_or_else(|| format!("taipan_watch_{}", std::process::id()));
         if !slot.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
             return Err(Failure::mistake(format!(
-                "{slot:?}: a slot's name has lower-case letters, digits and _"
+                "invalid slot name {slot:?}: use lower-case letters, digits and _"
             )));
         }
         let exists = !connection
@@ -114,12 +114,12 @@ impl Follower {
             (true, Some(_)) => {}
             (false, Some(_)) => {
                 return Err(Failure::mistake(format!(
-                    "the replication slot {slot} is gone, and with it what happened meanwhile: begin with a new state folder"
+                    "the replication slot {slot} no longer exists, and the changes it kept are lost: start with a new state folder"
                 )));
             }
             (true, None) => {
                 return Err(Failure::mistake(format!(
-                    "there is a replication slot {slot} already: name another, or remove it with \
+                    "the replication slot {slot} already exists: choose another with --slot, or remove it with \
                      SELECT pg_drop_replication_slot('{slot}')"
                 )));
             }
@@ -298,9 +298,7 @@ impl Follower {
                     writes.extend(table.key(&old).map(|key| (key, Json::Null)));
                 }
                 Some(Change::Other) => {}
-                None => changes
-                    .troubles
-                    .push(format!("the change stream says {text:?}, which means nothing here")),
+                None => changes.troubles.push(format!("unexpected message in the change stream: {text:?}")),
             }
         }
         Ok(last)
@@ -422,7 +420,7 @@ fn tables(connection: &mut PostgresConnection, wanted: &[String]) -> Result<Hash
         .iter()
         .find(|name| !tables.contains_key(*name) && !tables.contains_key(&format!("public.{name}")))
     {
-        return Err(Failure::mistake(format!("there is no table {missing} with a primary key")));
+        return Err(Failure::mistake(format!("no table {missing} with a primary key")));
     }
     let is_only = tables.len() == 1;
     let table = |(name, (mut table, key)): (String, (Table, BTreeMap<i64, String>))| {
@@ -450,7 +448,7 @@ fn number(value: Option<&Value>) -> Result<u64, Failure> {
     value
         .and_then(Value::as_int)
         .and_then(|number| u64::try_from(number).ok())
-        .ok_or_else(|| Failure::mistake(format!("the server's {value:?} is no number")))
+        .ok_or_else(|| Failure::mistake(format!("the server sent {value:?} instead of a number")))
 }
 
 fn snapshot(value: Option<&Value>) -> Result<SetSnapshot, Failure> {

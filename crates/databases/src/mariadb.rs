@@ -317,11 +317,12 @@ pub(crate) struct MariaDbConnection {
 
 impl MariaDbConnection {
     fn open(opts: &Opts, limit: Limit) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::mistake(format!("no runtime for a connection: {error}")))?;
-        let connected = async { Conn::new(opts.clone()).await.map_err(connect_failure) };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+                Failure::mistake(format!("cannot start a runtime for the connection: {error}"))
+            })?;
+        let connected =
+            async { Conn::new(opts.clone()).await.map_err(|error| connect_failure(opts, error)) };
         let conn = runtime.block_on(async { within(limit.connect, connected).await })?;
         Ok(Self {
             conn,
@@ -389,7 +390,7 @@ impl MariaDbConnection {
         let first = |rows: Vec<Vec<Value>>| rows.into_iter().next().unwrap_or_default();
         let version = match first(self.rows("SELECT CONCAT('', VERSION())")?).pop() {
             Some(Value::Text(version)) => version,
-            _ => return Err(Failure::mistake("the server does not tell its version")),
+            _ => return Err(Failure::mistake("the server did not report its version")),
         };
         let setting = first(self.rows("SHOW VARIABLES LIKE 'innodb_snapshot_isolation'")?).pop();
         let is_mariadb = version.contains("MariaDB");
@@ -511,9 +512,16 @@ fn cells(row: Row) -> Vec<Value> {
     row.unwrap().into_iter().map(cell).collect()
 }
 
-fn connect_failure(error: Error) -> Failure {
+fn connect_failure(opts: &Opts, error: Error) -> Failure {
+    let server = match opts.socket() {
+        Some(path) => path.to_owned(),
+        None => format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port()),
+    };
+    if matches!(error, Error::Io(_)) {
+        return Failure::unreachable(server, &error);
+    }
     match failure(error) {
-        Failure::Mistake { message } => Failure::mistake(format!("cannot connect to MariaDB: {message}")),
+        Failure::Mistake { message } => Failure::mistake(format!("cannot connect to {server}: {message}")),
         other => other,
     }
 }

@@ -194,7 +194,10 @@ pub enum MatrixNews {
 /// Runs every schedule at every level. A throw-away server that hangs or goes away is replaced.
 pub fn matrix(database: &dyn Database, mut tell: impl FnMut(MatrixNews)) -> Result<Matrix, Failure> {
     let scripted = database.scripted().ok_or_else(|| {
-        Failure::mistake(format!("{} cannot be scripted: the matrix is for SQL databases", database.name()))
+        Failure::mistake(format!(
+            "{} does not speak SQL; `taipan matrix` needs a SQL database",
+            database.name()
+        ))
     })?;
     let levels = database.isolations().to_vec();
     let all = SCHEDULES.len() * levels.len();
@@ -230,7 +233,7 @@ fn cell_again(
     let mut replaced = 0;
     loop {
         match cell(scripted, schedule, isolation) {
-            Err(failure @ (Failure::Silent { .. } | Failure::Lost { .. })) if replaced < REPLACED_MAX => {
+            Err(failure @ (Failure::Silent { .. } | Failure::Lost { .. } | Failure::Unreachable { .. })) if replaced < REPLACED_MAX => {
                 replaced += 1;
                 if !database.inflict(Fault::KillServer)? {
                     return Err(failure);
@@ -405,7 +408,7 @@ impl Play<'_> {
                 return Ok(());
             }
             if Instant::now() >= give_up {
-                let message = format!("{} neither ends nor waits for a lock", self.trace[line].sent);
+                let message = format!("{} hangs without waiting for a lock", self.trace[line].sent);
                 return Err(Failure::Silent { message });
             }
             pause = (pause * 2).min(Duration::from_millis(20));
@@ -421,7 +424,7 @@ impl Play<'_> {
     }
 
     fn answered(&mut self, session: usize, line: usize, reply: Reply) -> Result<(), Failure> {
-        if let Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. })) = reply {
+        if let Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. })) = reply {
             return Err(failure);
         }
         let actor = &mut self.sessions[session];
@@ -481,7 +484,7 @@ const COMMIT: &str = "COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
 
 fn gone() -> Failure {
-    Failure::lost("a session of the matrix is gone")
+    Failure::lost("lost a session of the matrix")
 }
 
 fn as_rows(rows: &[Vec<Value>]) -> Rows {

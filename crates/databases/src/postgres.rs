@@ -171,7 +171,7 @@ impl Database for Postgres {
             return Ok(());
         }
         if *isolation == isolation::POSTGRES[0] {
-            let message = "each statement has a snapshot of its own: a transaction has no start timestamp";
+            let message = "each statement has its own snapshot, so a transaction has no start timestamp";
             return Err(Failure::mistake(format!("PostgreSQL at {}: {message}", isolation.name)));
         }
         if self
@@ -206,7 +206,7 @@ impl Database for Postgres {
         ))?;
         let now = connection.text("SELECT pg_current_snapshot()::text")?;
         let now = now.as_deref().and_then(SetSnapshot::parse);
-        let now = now.ok_or_else(|| Failure::mistake("the server does not tell its snapshot"))?;
+        let now = now.ok_or_else(|| Failure::mistake("the server did not report its snapshot"))?;
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         // The log has the lower half of ids only.
         let xid =
@@ -338,12 +338,13 @@ pub(crate) struct PostgresConnection {
 
 impl PostgresConnection {
     pub(crate) fn open(config: &Config, limit: Limit) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::mistake(format!("no runtime for a connection: {error}")))?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+                Failure::mistake(format!("cannot start a runtime for the connection: {error}"))
+            })?;
         let client = runtime.block_on(async {
-            let connected = async { config.connect(NoTls).await.map_err(connect_failure) };
+            let connected =
+                async { config.connect(NoTls).await.map_err(|error| connect_failure(config, error)) };
             let (client, connection) = within(limit.connect, connected).await?;
             // It ends with the client, or with the connection; the client then reports the error.
             tokio::spawn(async move {
@@ -413,7 +414,7 @@ impl PostgresConnection {
         let rows = self.rows("SELECT split_part(current_setting('server_version'), ' ', 1)")?;
         match rows.into_iter().next().and_then(|row| row.into_iter().next()) {
             Some(Value::Text(version)) => Ok(version),
-            _ => Err(Failure::mistake("the server does not tell its version")),
+            _ => Err(Failure::mistake("the server did not report its version")),
         }
     }
 }
@@ -512,11 +513,27 @@ fn cells(row: &Row) -> Result<Vec<Value>, Failure> {
 }
 
 /// A server that does not answer may be about to come back; one that refuses us will not change its mind.
-fn connect_failure(error: Error) -> Failure {
+fn connect_failure(config: &Config, error: Error) -> Failure {
+    if error.as_db_error().is_none() {
+        return Failure::unreachable(server(config), &error);
+    }
     match failure(error) {
-        Failure::Mistake { message } => Failure::mistake(format!("cannot connect to PostgreSQL: {message}")),
+        Failure::Mistake { message } => {
+            Failure::mistake(format!("cannot connect to {}: {message}", server(config)))
+        }
         other => other,
     }
+}
+
+/// Where a server is: `localhost:5432`, or the path of a socket.
+fn server(config: &Config) -> String {
+    let ports = config.get_ports();
+    let port = |place: usize| ports.get(place).or(ports.first()).copied().unwrap_or(5432);
+    let hosts = config.get_hosts().iter().enumerate().map(|(place, host)| match host {
+        Host::Tcp(name) => format!("{name}:{}", port(place)),
+        Host::Unix(path) => path.display().to_string(),
+    });
+    hosts.collect::<Vec<_>>().join(", ")
 }
 
 /// What an error means for the transaction, by its SQLSTATE.

@@ -125,7 +125,11 @@ impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, error } => {
-                write!(f, "cannot record to {}: {error}; what was recorded before is whole", path.display())
+                write!(
+                    f,
+                    "cannot record to {}: {error}; what was recorded before that is intact",
+                    path.display()
+                )
             }
             Self::Full { path, error } => write!(
                 f,

@@ -106,7 +106,7 @@ impl StoreTransaction for Writing {
 struct Reading(ReadTransaction);
 
 fn read_only() -> Failure {
-    Failure::mistake("a write in a transaction that was announced as read-only")
+    Failure::mistake("a write in a read-only transaction")
 }
 
 impl StoreTransaction for Reading {

@@ -511,7 +511,7 @@ impl Worker<'_> {
         self.tracer.failed(&failure);
         let unanswered = if in_commit { Status::Unknown } else { Status::Aborted };
         match failure {
-            Failure::Lost { .. } | Failure::Silent { .. } => {
+            Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. } => {
                 Ending { status: unanswered, connected: false, mistake: None }
             }
             Failure::Aborted { .. } => {

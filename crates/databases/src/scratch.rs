@@ -44,7 +44,7 @@ pub(crate) fn folder(prefix: &str) -> io::Result<(PathBuf, Janitor)> {
 }
 
 pub(crate) fn no_folder(error: &io::Error) -> Failure {
-    Failure::mistake(format!("no temporary folder: {error}"))
+    Failure::mistake(format!("cannot create a temporary folder: {error}"))
 }
 
 /// Ends every process that works in a folder.

@@ -66,7 +66,7 @@ impl Server {
         let give_up = Instant::now() + START_WAIT;
         while !ready() {
             if let Ok(Some(status)) = self.child().try_wait() {
-                return Err(self.not_started(&format!("it ended with {status}")));
+                return Err(self.not_started(&format!("it exited with {status}")));
             }
             if Instant::now() >= give_up {
                 return Err(self.not_started(&format!("no answer in {} s", START_WAIT.as_secs())));
@@ -188,16 +188,18 @@ impl Folder {
     /// A new folder that belongs to `vendor_user` (or `nobody`) if this program runs as root, and the
     /// janitor that will remove it.
     pub(crate) fn new(prefix: &str, vendor_user: &str) -> Result<(Self, Janitor), Failure> {
-        let failed =
-            |error: io::Error| Failure::mistake(format!("no temporary folder for a server: {error}"));
+        let failed = |error: io::Error| {
+            Failure::mistake(format!("cannot create a temporary folder for a server: {error}"))
+        };
         let (path, janitor) = scratch::folder(prefix).map_err(failed)?;
         let own_uid = fs::metadata(&path).map_err(failed)?.uid();
         let user = if own_uid == 0 {
             let passwd = fs::read_to_string("/etc/passwd").map_err(failed)?;
             let user = [vendor_user, "nobody"].iter().find_map(|name| find_user(&passwd, name));
             Some(user.ok_or_else(|| {
-                let message =
-                    format!("servers do not run as root, and there is no user {vendor_user} or nobody");
+                let message = format!(
+                    "database servers refuse to run as root, and neither user {vendor_user} nor nobody exists"
+                );
                 Failure::mistake(message)
             })?)
         } else {
@@ -228,7 +230,9 @@ impl Folder {
     fn who(&self, error: &io::Error) -> String {
         match self.user_name() {
             Some(user) if error.kind() == io::ErrorKind::PermissionDenied => {
-                format!(" (servers do not run as root: user {user} must be able to read and run it)")
+                format!(
+                    " (database servers refuse to run as root: user {user} must be able to read and run it)"
+                )
             }
             _ => String::new(),
         }
@@ -315,7 +319,7 @@ pub(crate) fn find_programs(
             .map_err(|error| Failure::mistake(format!("bin={}: {error}", folder.display())))?;
         return match folder.join(program).is_file() {
             true => Ok(folder),
-            false => Err(Failure::mistake(format!("bin={}: there is no {program}", folder.display()))),
+            false => Err(Failure::mistake(format!("bin={}: {program} not found", folder.display()))),
         };
     }
     let found = places.iter().find(|folder| folder.join(program).is_file());

@@ -115,7 +115,7 @@ fn append(open: &mut dyn StoreTransaction, key: &[u8], value: &Value) -> Result<
         None => Vec::new(),
         Some(bytes) => match decode_value(&bytes)? {
             Value::List(elements) => elements,
-            other => return Err(Failure::mistake(format!("appended to {other:?}, which is no list"))),
+            other => return Err(Failure::mistake(format!("appended to {other:?}, which is not a list"))),
         },
     };
     elements.push(value.clone());

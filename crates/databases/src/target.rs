@@ -2,6 +2,7 @@
 
 use crate::driver::{Database, Failure};
 use crate::{Address, Fjall, MariaDb, Passwords, Postgres, Probe, Redb, Sqlite};
+use history::suggest;
 use std::path::{Path, PathBuf};
 
 /// A way to write a target, for help texts and error messages.
@@ -21,10 +22,10 @@ const fn form(form: &'static str, meaning: &'static str) -> TargetForm {
 pub const TARGETS: &[TargetForm] = &[
     form("sqlite:", "SQLite in a temporary folder, as sqlite:temp"),
     form("sqlite:PATH", "a SQLite file"),
-    form("postgres:temp", "a throw-away PostgreSQL server; ?bin=DIR&SETTING=VALUE&…"),
+    form("postgres:temp", "a temporary PostgreSQL server; ?bin=DIR&SETTING=VALUE&…"),
     form("postgres://USER@HOST/DATABASE", "a running PostgreSQL server"),
-    form("mariadb:temp", "a throw-away MariaDB server; ?bin=DIR&SETTING=VALUE&…"),
-    form("mysql:temp", "a throw-away MySQL server; ?bin=DIR&SETTING=VALUE&…"),
+    form("mariadb:temp", "a temporary MariaDB server; ?bin=DIR&SETTING=VALUE&…"),
+    form("mysql:temp", "a temporary MySQL server; ?bin=DIR&SETTING=VALUE&…"),
     form("mysql://USER@HOST/DATABASE", "a running MariaDB or MySQL server"),
     #[cfg(feature = "duckdb")]
     form("duckdb:", "DuckDB in a temporary folder"),
@@ -61,7 +62,7 @@ pub fn open_with(address: &Address, passwords: &Passwords) -> Result<Box<dyn Dat
         "duckdb" => Ok(Box::new(crate::DuckDb::at(Path::new(rest))?)),
         #[cfg(not(feature = "duckdb"))]
         "duckdb" => Err(Failure::mistake(
-            "this taipan was built without DuckDB: build it with --features duckdb (docs/book/src/databases/README.md)",
+            "this build of taipan has no DuckDB; build it with --features duckdb (docs/book/src/databases/README.md)",
         )),
         "redb" if is_temporary(rest) => Ok(Box::new(Redb::temporary()?)),
         "redb" => Ok(Box::new(Redb::at(Path::new(rest))?)),
@@ -113,9 +114,17 @@ fn open_fjall(target: &str, rest: &str) -> Result<Box<dyn Database>, Failure> {
 }
 
 fn unknown(target: &str) -> Failure {
+    // An address is long; what is misspelt is what comes before it.
+    let scheme = target.split(['/', '?']).next().unwrap_or(target);
+    let meant =
+        suggest::nearest(scheme, TARGETS.iter().map(|row| row.form).filter(|form| !form.contains("//")));
     let forms: Vec<&str> = TARGETS.iter().map(|target| target.form).collect();
     let target = Address::from(target);
-    Failure::mistake(format!("unknown target {target:?}; expected one of: {}", forms.join(", ")))
+    let expected = format!("expected one of: {}", forms.join(", "));
+    Failure::mistake(match meant {
+        Some(meant) => format!("unknown target {target:?}; did you mean {meant}? ({expected})"),
+        None => format!("unknown target {target:?}; {expected}"),
+    })
 }
 
 /// The options of a throw-away server: `temp?bin=DIR&name=value&…`.
@@ -142,7 +151,7 @@ impl Temp {
             };
             let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
             if name.is_empty() || !name.chars().all(is_name) {
-                return Err(Failure::mistake(format!("{target:?}: {name:?} is no name of a setting")));
+                return Err(Failure::mistake(format!("{target:?}: {name:?} is not the name of a setting")));
             }
             match name {
                 "bin" => temp.bin = Some(value.into()),

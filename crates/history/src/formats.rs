@@ -336,7 +336,7 @@ formats! {
     /// JSON lines, the native format.
     Jsonl FormatRow {
         name: "jsonl",
-        about: "JSON lines, one transaction a line: the native format",
+        about: "JSON lines, one transaction per line: the native format",
         extensions: &["jsonl", "ndjson"],
         detect: jsonl::detect,
         input: Input::Lines(jsonl::read),
@@ -345,7 +345,7 @@ formats! {
     /// The one-line notation.
     Notation FormatRow {
         name: "notation",
-        about: "the one-line notation: one session a line, as in s1: w(x,1) | r(x,1)",
+        about: "the short notation, one session per line: s1: w(x,1) | r(x,1)",
         extensions: &["hist"],
         detect: notation::detect,
         input: Input::Lines(notation::read),
@@ -354,7 +354,7 @@ formats! {
     /// The binary form.
     Binary FormatRow {
         name: "binary",
-        about: "the compact binary form, which loads at the speed of a memory copy",
+        about: "the compact binary format, which loads at the speed of a memory copy",
         extensions: &["tph"],
         detect: binary::detect,
         input: Input::Frames(binary::read, binary::frame_length),
@@ -372,7 +372,7 @@ formats! {
     /// Jepsen and Elle histories as JSON.
     ElleJson FormatRow {
         name: "elle-json",
-        about: "Jepsen and Elle operations as JSON, an array or one object a line",
+        about: "Jepsen and Elle operations as JSON, an array or one object per line",
         extensions: &["json"],
         detect: elle_json::detect,
         input: Input::Whole(elle_json::read),

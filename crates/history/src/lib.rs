@@ -25,6 +25,7 @@ mod model;
 mod names;
 mod predicate;
 mod slots;
+pub mod suggest;
 mod summary;
 mod values;
 

@@ -56,7 +56,7 @@ fn json_lines() {
             ("[1]\n", "1:1: '[' is out of place here = expected a transaction, {\"session\":…,\"ops\":[…]}"),
             (
                 "{\"session\":1,\"ops\":[]} {}\n",
-                "1:24: '{' is out of place here = expected the end of the line: one transaction a line",
+                "1:24: '{' is out of place here = expected the end of the line: one transaction per line",
             ),
             ("{\"session\":1 \"ops\":[]}\n", "1:14: a string is out of place here = expected a comma or }"),
             (
@@ -69,7 +69,7 @@ fn json_lines() {
             ),
             (
                 "{\"session\":1,\n\"ops\":[]}\n",
-                "1:14: the text ends here, in the middle of a value = expected a field name in double quotes (one transaction a line: it cannot go on in the next)",
+                "1:14: the text ends here, in the middle of a value = expected a field name in double quotes (one transaction per line: it cannot go on in the next)",
             ),
             (
                 "{\"session\":1,\"ops\":[]}\n{\"session\":1,\"ops\":[{\"op\":\"re",
@@ -116,7 +116,10 @@ fn json_lines() {
                 "{\"session\":null,\"ops\":[]}\n",
                 "1:12: a session cannot be null = expected an integer or a string",
             ),
-            ("{\"session\":1.5,\"ops\":[]}\n", "1:12: 1.5 is no integer = expected an integer (a session)"),
+            (
+                "{\"session\":1.5,\"ops\":[]}\n",
+                "1:12: 1.5 is not an integer = expected an integer (a session)",
+            ),
             (
                 "{\"session\":1,\"ops\":{}}\n",
                 "1:20: '{' is out of place here = expected the list of operations",
@@ -147,7 +150,7 @@ fn json_lines() {
             ),
             (
                 "{\"session\":1,\"client\":{\"begin\":1.5,\"end\":2},\"ops\":[]}\n",
-                "1:32: 1.5 is no integer = expected an integer (a time; no fraction, use a finer unit)",
+                "1:32: 1.5 is not an integer = expected an integer (a time; no fraction, use a finer unit)",
             ),
             (
                 "{\"session\":1,\"client\":{\"begin\":1,\"finish\":2},\"ops\":[]}\n",
@@ -389,31 +392,31 @@ fn processes_of_jepsen() {
             (
                 "{:process 0 :type :invoke :value [[:w :x 1]]}\n\n{:process 0 :type :ok :value [[:w :x 2]]}\n",
                 &format!(
-                    "3:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                    "3:1: process 0 completes a different operation than it invoked in line 1 = {another}"
                 ),
             ),
             (
                 "{:process 0 :type :invoke :value [[:r :x nil]]}\n{:process 0 :type :ok :value [[:r :y 1]]}\n",
                 &format!(
-                    "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                    "2:1: process 0 completes a different operation than it invoked in line 1 = {another}"
                 ),
             ),
             (
                 "{:process 0 :type :invoke :value [[:r :x nil]]}\n{:process 0 :type :info :value [[:r :x nil] [:w :x 1]]}\n",
                 &format!(
-                    "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                    "2:1: process 0 completes a different operation than it invoked in line 1 = {another}"
                 ),
             ),
             (
                 "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :ok :f :read :value 1}\n",
                 &format!(
-                    "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                    "2:1: process 0 completes a different operation than it invoked in line 1 = {another}"
                 ),
             ),
             (
                 "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :ok :f :write :value 2}\n",
                 &format!(
-                    "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
+                    "2:1: process 0 completes a different operation than it invoked in line 1 = {another}"
                 ),
             ),
             (
@@ -426,9 +429,7 @@ fn processes_of_jepsen() {
         Format::ElleJson,
         &[(
             "[{\"process\":0,\"type\":\"invoke\",\"value\":[[\"w\",1,1]]},\n{\"process\":0,\"type\":\"ok\",\"value\":[[\"w\",1,2]]}]",
-            &format!(
-                "2:1: process 0 completes another operation than the one it invoked in line 1 = {another}"
-            ),
+            &format!("2:1: process 0 completes a different operation than it invoked in line 1 = {another}"),
         )],
     );
     // Reasons for failing, results that are filled in, and completions alone are what they were.
@@ -589,9 +590,9 @@ fn text_that_is_not_utf8() {
     let utf16: Vec<u8> =
         "\u{feff}{\"session\":1,\"ops\":[]}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let said = message(&utf16, &ReadOptions::default());
-    assert!(said.starts_with("h: no known history format: it is UTF-16 text; histories are UTF-8"), "{said}");
+    assert!(said.starts_with("h: unknown history format: it is UTF-16 text; histories are UTF-8"), "{said}");
     let said = message(&utf16[2..], &ReadOptions::default());
-    assert!(said.starts_with("h: no known history format: it looks like UTF-16 text"), "{said}");
+    assert!(said.starts_with("h: unknown history format: it looks like UTF-16 text"), "{said}");
 }
 
 #[test]
@@ -606,10 +607,7 @@ fn empty_and_unrecognised_content() {
     assert!(message(b"", &ReadOptions::default()).starts_with("h: is empty"));
     assert!(message(b" \n\n", &forced(Format::Jsonl)).starts_with("h: is empty"));
     let garbage: Vec<u8> = (0..4096u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    assert!(
-        message(&garbage, &ReadOptions::default())
-            .starts_with("h: no known history format: it is binary data")
-    );
+    assert!(message(&garbage, &ReadOptions::default()).starts_with("h: unknown history format: binary data"));
     let allowed = ReadOptions { allow_empty: true, ..ReadOptions::default() };
     assert!(read_bytes("h.jsonl", b"", &allowed).unwrap().history.is_empty());
 }
@@ -620,10 +618,7 @@ fn files_that_cannot_be_opened() {
     let missing = folder.path().join("nothing.jsonl");
     let error = read_path(&missing, &ReadOptions::default()).unwrap_err();
     assert!(matches!(error, ReadError::Open { .. }));
-    assert!(
-        error.to_string().ends_with("there is no such file; check the spelling and the current folder"),
-        "{error}"
-    );
+    assert!(error.to_string().ends_with("no such file"), "{error}");
     let error = read_path(folder.path(), &ReadOptions::default()).unwrap_err();
     assert!(error.to_string().contains("is a directory"), "{error}");
     let error = read_path(folder.path(), &forced(Format::Jsonl)).unwrap_err();
@@ -755,7 +750,7 @@ fn every_truncation_of_a_file_is_refused_or_ends_with_a_line() {
     }
 }
 
-/// Wherever a file is cut off, it is refused, or what is read are whole transactions of it. (Jepsen's invocations may have
+/// Wherever a file is truncated, it is refused, or what is read are whole transactions of it. (Jepsen's invocations may have
 /// no completion, and PolySI's and AWDIT's text has no sign for the end of a transaction: there only a line is whole.)
 #[test]
 fn a_file_that_ends_inside_a_transaction_is_refused() {
@@ -876,5 +871,5 @@ fn a_stretch_that_is_gone_is_refused() {
     let read = |stretch: &history::formats::Stretch| stretch.read(&options, |_| true);
     read(&stretches[0]).unwrap();
     let said = read(&stretches[1]).unwrap_err().to_string();
-    assert!(said.starts_with(path.to_str().unwrap()) && said.contains("the file is cut off"), "{said}");
+    assert!(said.starts_with(path.to_str().unwrap()) && said.contains("the file is truncated"), "{said}");
 }

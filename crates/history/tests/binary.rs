@@ -117,8 +117,8 @@ fn what_is_wrong_is_said() {
     check(&|bytes| bytes[40] ^= 1, "byte 16: the checksum does not fit: the frame is damaged");
     check(&|bytes| bytes.truncate(100), "byte 16: the frame holds");
     check(&|bytes| bytes[0] = b'x', "no frame of the binary form begins here");
-    check(&|bytes| drop(bytes.drain(..16)), "the file does not begin as the binary form does");
-    check(&|bytes| bytes.truncate(16), "the file is cut off");
+    check(&|bytes| drop(bytes.drain(..16)), "the file does not start like the binary format");
+    check(&|bytes| bytes.truncate(16), "the file is truncated");
     check(
         &|bytes| {
             // The end frame's count of transactions.

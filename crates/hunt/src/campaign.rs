@@ -121,7 +121,7 @@ pub fn campaign(
     watch: &mut dyn FnMut(&Summary) -> bool,
 ) -> Result<Summary, Failure> {
     let Some(first) = options.levels.first() else {
-        return Err(Failure::mistake("there is no level at which statements see committed data only"));
+        return Err(Failure::mistake("no level of this database shows statements committed data only"));
     };
     let mut stage = Stage::open(database, *first)?;
     stage.set_patience(options.patience);
@@ -297,14 +297,15 @@ fn rough_kind(finding: &Finding, examined: &Examined, log: Option<&str>) -> Stri
         Finding::Difference(difference) => {
             let kind = |step| {
                 let mut statements = examined.case.statements();
-                statements.find(|(known, _)| known.number == step).map_or("", |(_, found)| found.kind.name())
+                let found = statements.find(|(known, _)| known.number == step);
+                found.map_or(String::new(), |(_, found)| found.kind.name().to_uppercase())
             };
             match difference.place {
-                Place::Answer(step) => format!("another answer of {}", kind(step)),
-                Place::Before(step) => format!("other rows matched by {}", kind(step)),
-                Place::After(step) => format!("other rows written by {}", kind(step)),
-                Place::Refusal(step) => format!("refused alone: {}", kind(step)),
-                Place::Table(_) => "another table at the end".to_owned(),
+                Place::Answer(step) => format!("{} returned the wrong rows", kind(step)),
+                Place::Before(step) => format!("{} matched the wrong rows", kind(step)),
+                Place::After(step) => format!("{} changed the wrong rows", kind(step)),
+                Place::Refusal(step) => format!("{} fails when run alone", kind(step)),
+                Place::Table(_) => "wrong table contents at the end".to_owned(),
             }
         }
     }

@@ -77,7 +77,7 @@ fn row_order(a: &[Cell<'_>], b: &[Cell<'_>]) -> Ordering {
 /// An answer for people: one row after the other.
 pub fn show(rows: &Rows) -> String {
     if rows.is_empty() {
-        return "nothing".to_owned();
+        return "none".to_owned();
     }
     let cell = |value: &Value| match value {
         Value::Null => "NULL".to_owned(),

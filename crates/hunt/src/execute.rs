@@ -103,6 +103,9 @@ impl Trouble {
     fn of(sql: impl Into<String>, failure: Failure) -> Self {
         match failure {
             Failure::Lost { message } => Self::Lost { sql: sql.into(), message },
+            failure @ Failure::Unreachable { .. } => {
+                Self::Lost { sql: sql.into(), message: failure.to_string() }
+            }
             Failure::Silent { .. } => Self::Hang { sql: sql.into() },
             failure => Self::Setup(failure),
         }
@@ -135,10 +138,10 @@ fn complaint(log: &str) -> Option<&str> {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost { sql, message } => write!(f, "the connection broke ({message}) at: {sql}"),
-            Self::Complaint { line } => write!(f, "the server complains in its log: {line}"),
-            Self::Hang { sql } => write!(f, "neither ends nor waits for a lock: {sql}"),
-            Self::Setup(failure) => write!(f, "the case cannot be set up: {failure}"),
+            Self::Lost { sql, message } => write!(f, "connection lost ({message}) at: {sql}"),
+            Self::Complaint { line } => write!(f, "the server logged an internal error: {line}"),
+            Self::Hang { sql } => write!(f, "hangs without waiting for a lock: {sql}"),
+            Self::Setup(failure) => write!(f, "cannot set up the case: {failure}"),
         }
     }
 }
@@ -235,7 +238,7 @@ impl<'d> Stage<'d> {
             // A server that does not answer will not answer the next one either.
             if matches!(
                 self.observe(&format!("DROP {what}")),
-                Err(Failure::Silent { .. } | Failure::Lost { .. })
+                Err(Failure::Silent { .. } | Failure::Lost { .. } | Failure::Unreachable { .. })
             ) {
                 return;
             }
@@ -266,7 +269,7 @@ impl<'d> Stage<'d> {
         for statement in statements {
             let answer = self.alone(statement);
             match answer {
-                Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. })) => {
+                Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. })) => {
                     return Err(Trouble::of(&statement.sql, failure));
                 }
                 answer => answers.push(answer),
@@ -325,7 +328,7 @@ impl<'d> Stage<'d> {
     fn set_up(&mut self, sql: &str) -> Result<(), Trouble> {
         match self.observe(sql) {
             Ok(_) => Ok(()),
-            Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. })) => Err(Trouble::of(sql, failure)),
+            Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. })) => Err(Trouble::of(sql, failure)),
             Err(failure) => {
                 self.schema.clear();
                 let _ = self.observe("ROLLBACK");
@@ -400,7 +403,7 @@ impl<'s, 'd, 'c> Play<'s, 'd, 'c> {
         self.stage.in_server += began.elapsed();
         match told {
             true => Ok(()),
-            false => Err(Trouble::Lost { sql: text(step), message: "the session is gone".to_owned() }),
+            false => Err(Trouble::Lost { sql: text(step), message: "the session ended".to_owned() }),
         }
     }
 
@@ -485,7 +488,7 @@ impl<'s, 'd, 'c> Play<'s, 'd, 'c> {
     }
 
     fn refused(&mut self, step: &'c Step, failure: Failure) -> Result<(), Trouble> {
-        if matches!(failure, Failure::Lost { .. } | Failure::Silent { .. }) {
+        if matches!(failure, Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. }) {
             return Err(Trouble::of(text(step), failure));
         }
         let actor = &mut self.actors[step.txn.index()];

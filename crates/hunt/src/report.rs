@@ -1,4 +1,4 @@
-//! What is told of a finding: a sentence, and the file that replays it.
+//! How a finding is reported: a few sentences, and the file that replays it.
 
 use crate::case::{Case, StepNo};
 use crate::compare::show;
@@ -12,7 +12,7 @@ pub fn describe(finding: &Finding, case: &Case) -> Vec<String> {
     match finding {
         Finding::Difference(difference) => describe_difference(difference, case),
         Finding::Level(broken) => vec![format!(
-            "{} is promised and {} occurred among {}",
+            "{} is promised, but {} occurred among {}",
             broken.level,
             broken.anomaly,
             broken.transactions.join(", ")
@@ -27,11 +27,13 @@ fn describe_difference(difference: &Difference, case: &Case) -> Vec<String> {
         format!("{}.{step}", txn.unwrap_or_default())
     };
     let what = match difference.place {
-        Place::Answer(step) => format!("the answer of {}", name(step)),
-        Place::Before(step) => format!("the rows that {} matches", name(step)),
-        Place::After(step) => format!("the rows that {} writes", name(step)),
-        Place::Refusal(step) => format!("whether {} goes through", name(step)),
-        Place::Table(table) => format!("the table {} at the end", case.tables[table.index()]),
+        Place::Answer(step) => format!("{} returned different rows", name(step)),
+        Place::Before(step) => format!("{} matched different rows", name(step)),
+        Place::After(step) => format!("{} changed different rows", name(step)),
+        Place::Refusal(step) => {
+            format!("{} succeeded in one way of running it and failed in the other", name(step))
+        }
+        Place::Table(table) => format!("the table {} differs at the end", case.tables[table.index()]),
     };
     let alone = match &difference.alone {
         Ok(rows) => show(rows),
@@ -39,13 +41,10 @@ fn describe_difference(difference: &Difference, case: &Case) -> Vec<String> {
     };
     let order: Vec<String> = difference.order.iter().map(|step| name(*step)).collect();
     vec![
-        format!("{what} differs"),
-        format!("in transactions: {}", show(&difference.in_transactions)),
-        format!("expected:        {alone}"),
-        format!(
-            "expected is what the same statements give without transactions, in the order {}",
-            order.join(", ")
-        ),
+        what,
+        format!("inside the transaction: {}", show(&difference.in_transactions)),
+        format!("expected:               {alone}"),
+        format!("expected when run one by one outside transactions, in the order {}", order.join(", ")),
     ]
 }
 
@@ -81,7 +80,7 @@ fn seen(case: &Case, run: &Run, number: StepNo) -> Vec<String> {
     let Some(seen) = run.observed.get(&number) else {
         return match run.fates.get(step.txn.index()) {
             Some(Fate::Aborted(Some(failure))) if !run.order.contains(&number) => {
-                vec![format!("not done: {failure}")]
+                vec![format!("not run: {failure}")]
             }
             _ => Vec::new(),
         };

@@ -122,7 +122,7 @@ impl std::error::Error for ScriptError {}
 pub fn parse(text: &str) -> Result<Script, ScriptError> {
     let mut reader = Reader::default();
     if text.lines().next().map(str::trim) != Some(TITLE) {
-        let message = format!("this is no case that a hunt saved: expected {TITLE:?}");
+        let message = format!("not a case saved by `taipan hunt`: expected {TITLE:?}");
         return Err(ScriptError { line: 1, message });
     }
     for (place, line) in text.lines().enumerate() {
@@ -134,7 +134,7 @@ pub fn parse(text: &str) -> Result<Script, ScriptError> {
         return Err(ScriptError { line: text.lines().count(), message });
     }
     if reader.case.steps.is_empty() {
-        let message = "the file ends before its first statement: was it cut off?".to_owned();
+        let message = "the file ends before its first statement: is it truncated?".to_owned();
         return Err(ScriptError { line: text.lines().count(), message });
     }
     Ok(Script { case: reader.case, isolation: reader.isolation })
@@ -214,7 +214,7 @@ impl Reader {
             self.step = Some((TxnNo(txn), StepNo(step)));
             return Ok(());
         }
-        let (what, rest) = fact.split_once(": ").ok_or_else(|| format!("what is {fact:?}?"))?;
+        let (what, rest) = fact.split_once(": ").ok_or_else(|| format!("unknown fact {fact:?}"))?;
         if what == "is" {
             self.statement = Some(self.kind(rest)?);
             return Ok(());
@@ -225,14 +225,14 @@ impl Reader {
             (_, Some(table)) => statement.versions.push((table, rest.to_owned())),
             ("before", _) => statement.before = Some(rest.to_owned()),
             ("after", _) => statement.after = Some(rest.to_owned()),
-            _ => return Err(format!("what is {what:?}?")),
+            _ => return Err(format!("unknown line {what:?}")),
         }
         Ok(())
     }
 
     fn table(&self, name: &str) -> Result<TableNo, String> {
         let place = self.case.tables.iter().position(|table| table == name);
-        place.map(TableNo::of).ok_or_else(|| format!("there is no table {name:?} at the top"))
+        place.map(TableNo::of).ok_or_else(|| format!("no table {name:?} is declared at the top"))
     }
 
     fn kind(&self, facts: &str) -> Result<Instrumented, String> {
@@ -242,14 +242,14 @@ impl Reader {
         };
         let known = Kind::ALL.iter().find(|(name, _)| name == kind);
         let mut statement = Instrumented {
-            kind: known.map(|(_, kind)| *kind).ok_or_else(|| format!("what is {kind:?}?"))?,
+            kind: known.map(|(_, kind)| *kind).ok_or_else(|| format!("unknown kind {kind:?}"))?,
             target: if *target == "-" { None } else { Some(self.table(target)?) },
-            version: version.parse().map_err(|_| format!("{version:?} is no version"))?,
+            version: version.parse().map_err(|_| format!("{version:?} is not a version"))?,
             shared: false,
             view: match *view {
                 "statement" => View::Statement,
                 "transaction" => View::Transaction,
-                _ => return Err(format!("{view:?} is no view")),
+                _ => return Err(format!("{view:?} is not a view")),
             },
             ordered: false,
             items: None,
@@ -263,7 +263,7 @@ impl Reader {
                 ("shared", _) => statement.shared = true,
                 ("ordered", _) => statement.ordered = true,
                 (_, Some(table)) => statement.items = Some(self.table(table)?),
-                _ => return Err(format!("what is {mark:?}?")),
+                _ => return Err(format!("unknown mark {mark:?}")),
             }
         }
         Ok(statement)

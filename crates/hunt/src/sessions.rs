@@ -60,7 +60,7 @@ impl Session {
         self.id
     }
 
-    /// Sends an order; false if the session is gone.
+    /// Sends an order; false if the session ended.
     pub(crate) fn tell(&mut self, order: Order) -> bool {
         self.owes = true;
         match &mut self.way {

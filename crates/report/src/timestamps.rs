@@ -55,7 +55,7 @@ impl Finding {
     pub fn refused_by_timestamps(self, history: &History, broken: &Broken) -> Self {
         let (axiom, sentence) = (broken.axiom.name(), sentence(history, broken));
         self.noted(format!(
-            "{axiom}: transaction {sentence}; another order explains the results; --by timestamps judges it"
+            "{axiom}: transaction {sentence}; another order explains the results; use --by timestamps to require these"
         ))
     }
 

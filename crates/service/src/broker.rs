@@ -64,7 +64,11 @@ impl FromStr for BrokerAddress {
                 Some(("stream", name)) => address.stream = name.to_owned(),
                 Some(("group", name)) => address.group = name.to_owned(),
                 Some(("consumer", name)) => address.consumer = name.to_owned(),
-                _ => return Err(format!("{text}: {pair} is none of stream=, group=, consumer=")),
+                _ => {
+                    return Err(format!(
+                        "{text}: unknown option {pair}; expected stream=, group= or consumer="
+                    ));
+                }
             }
         }
         Ok(address)
@@ -156,7 +160,9 @@ impl Client {
     }
 
     fn reply(&mut self, depth: usize) -> io::Result<Reply> {
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the broker does not speak RESP");
+        let damaged = || {
+            io::Error::new(io::ErrorKind::InvalidData, "the broker does not speak Redis's protocol (RESP)")
+        };
         let line = self.line()?;
         let (&kind, rest) = line.split_first().ok_or_else(damaged)?;
         let number = || std::str::from_utf8(rest).ok()?.parse::<i64>().ok();
@@ -255,7 +261,7 @@ impl Broker {
         address.to_string()
     }
 
-    /// Reads until the service ends, and connects again when the connection breaks.
+    /// Reads until the service shuts down, and connects again when the connection breaks.
     pub(crate) fn run(mut self, mut client: Client, note: &dyn Fn(String)) {
         let mut pause = PAUSE_MIN;
         loop {
@@ -279,7 +285,7 @@ impl Broker {
         }
     }
 
-    /// Whether the service ends meanwhile.
+    /// Whether the service shuts down meanwhile.
     fn sleeps_until_the_end(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         while Instant::now() < until && !self.stop.load(Ordering::Relaxed) {
@@ -288,7 +294,7 @@ impl Broker {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Reads until the service ends or the connection breaks.
+    /// Reads until the service shuts down or the connection breaks.
     fn read(&mut self, client: &mut Client) -> io::Result<()> {
         // What was delivered before: from the beginning, until there is no more of it.
         let mut from = "0".to_owned();
@@ -342,7 +348,7 @@ impl Broker {
                 .waited_for(move || durable.lock().unwrap_or_else(PoisonError::into_inner).extend(ids));
             batch.place = Some(Place { source: Self::source(&self.address), at: last });
             if !self.intake.put(batch) {
-                return Err(io::Error::other("the service ends"));
+                return Err(io::Error::other("shutting down"));
             }
         }
         self.acknowledge(client)?;

@@ -87,7 +87,7 @@ pub type OpenFeed = Box<dyn FnOnce(Option<u64>) -> io::Result<Box<dyn Feed>> + S
 pub(crate) const FEED: &str = "feed";
 /// How long a feed rests between two looks at least. A look that took long is followed by a long rest.
 const REST: Duration = Duration::from_millis(100);
-/// How often a waiting feed looks whether the service ends.
+/// How often a waiting feed looks whether shutting down.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Why a feed ended, if it did.

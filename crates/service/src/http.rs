@@ -80,8 +80,8 @@ pub(crate) fn allow(address: SocketAddr, token: Option<&str>) -> io::Result<()> 
         return Ok(());
     }
     let what = match token {
-        Some(_) => "an empty token is none".to_owned(),
-        None => format!("{address} can be reached from elsewhere: that needs a token (--token)"),
+        Some(_) => "the token is empty".to_owned(),
+        None => format!("{address} is reachable from other machines: set a token with --token"),
     };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
@@ -299,7 +299,7 @@ impl Side {
             let mut batches = Vec::new();
             cut(lines, &mut |piece| batches.push(Batch::new(piece)));
             match batches.iter().flat_map(|batch| &batch.parsed.refused).next() {
-                Some(refused) => Err(bad(&format!("nothing was taken: {refused}"))),
+                Some(refused) => Err(bad(&format!("rejected: {refused}"))),
                 None => Ok(batches),
             }
         })
@@ -336,7 +336,7 @@ impl Side {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(ends()),
                 Err(_) => {
-                    let said = "it was taken, but is not durable yet\n";
+                    let said = "accepted, but not on disk yet\n";
                     return Err(text(StatusCode::SERVICE_UNAVAILABLE, said));
                 }
             }
@@ -429,5 +429,5 @@ fn busy(why: &str) -> Answer {
 }
 
 fn ends() -> Answer {
-    text(StatusCode::SERVICE_UNAVAILABLE, "the service ends\n")
+    text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
 }

@@ -94,7 +94,7 @@ pub(crate) fn queue(batches_max: usize) -> (Intake, Outflow) {
 }
 
 impl Intake {
-    /// Waits for room. False if the service ends.
+    /// Waits for room. False if shutting down.
     pub fn put(&self, batch: Batch) -> bool {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.sender.send(batch).is_ok()

@@ -43,7 +43,7 @@ pub fn parse(bytes: &[u8]) -> Parsed {
         _ if control.trim_ascii().is_empty() => None,
         Ok(control) => Some((control.watermark.into(), control.horizon.map(Into::into))),
         Err(error) => {
-            refused.push(format!("a watermark that is none: {error}"));
+            refused.push(format!("invalid watermark: {error}"));
             None
         }
     };

@@ -107,7 +107,7 @@ fn sentence(found: &Found) -> String {
     };
     match found.kind {
         Kind::Late => format!(
-            "{own} arrived when everything up to its commit was final; its own results are not judged"
+            "{own} arrived after everything up to its commit was final; its own results are not checked"
         ),
         Kind::Duplicate => format!("{own} arrived twice; the second is left out"),
         Kind::Timeless => format!("{own} has no timestamps; it is left out"),
@@ -121,7 +121,9 @@ fn sentence(found: &Found) -> String {
             datum(&found.expected)
         ),
         Kind::Unjudged => {
-            format!("{own} looked at {key} before the horizon; what it had to see is not known any more")
+            format!(
+                "{own} read {key} at a snapshot before the horizon; the expected value is no longer known"
+            )
         }
         Kind::Lost => match found.missing {
             Some((first, last)) if first == last => {
@@ -293,5 +295,5 @@ fn post(address: &str, host: &str, path: &str, body: &str) -> io::Result<()> {
     if code.is_some_and(|code| (200..300).contains(&code)) {
         return Ok(());
     }
-    Err(io::Error::other(format!("the webhook answered {}", status.trim())))
+    Err(io::Error::other(format!("the webhook responded {}", status.trim())))
 }

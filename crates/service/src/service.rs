@@ -200,7 +200,7 @@ impl Service {
         self.engine.join().unwrap_or_else(|_| {
             Err(Trouble {
                 doing: "checking".to_owned(),
-                error: io::Error::other("the engine stumbled: a bug"),
+                error: io::Error::other("internal error in the checker; this is a bug in Taipan"),
             })
         })
     }
@@ -408,7 +408,7 @@ impl Worker {
         self.tell(&told)?;
         for refused in &told.refused {
             if self.refused < NOTES_MAX {
-                (self.notes)(format!("a line was left out: {refused}"));
+                (self.notes)(format!("rejected a line: {refused}"));
             }
             self.refused += 1;
         }
@@ -423,7 +423,7 @@ impl Worker {
             self.show();
         }
         self.outlets.tell(&told.lines).map_err(while_doing("writing findings"))?;
-        self.engine.went_out().map_err(while_doing("writing down what was told"))
+        self.engine.went_out().map_err(while_doing("recording reported findings"))
     }
 
     fn checkpoint(&mut self) -> Result<(), Trouble> {

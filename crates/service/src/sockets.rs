@@ -35,7 +35,7 @@ const HELD_MAX: usize = 256 << 20;
 /// How long what was taken may need to become durable when a connection ends, and when the service does.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_millis(500);
-/// How often a source looks whether the service ends.
+/// How often a source looks whether the service shuts down.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Something that can be read with a time limit, and answered.
@@ -93,7 +93,7 @@ fn change(shared: &Shared, change: impl FnOnce(&mut News)) {
     shared.1.notify_one();
 }
 
-/// Reads a stream to its end, or until the service ends. True if it is at its end.
+/// Reads a stream to its end, or until shutting down. True if it is at its end.
 pub(crate) fn read_lines(mut stream: impl Read, intake: &Intake, stop: &AtomicBool) -> io::Result<bool> {
     let mut lines = Lines::new(LINE_LEN_MAX);
     let mut space = vec![0; READ_LEN];

@@ -20,9 +20,9 @@ pub struct Status {
     pub checked: u64,
     /// Operations that arrived.
     pub operations: u64,
-    /// Lines that could not be understood.
+    /// Lines that were rejected.
     pub refused: u64,
-    /// Results that are wrong as things stand, and not final.
+    /// Results that are wrong so far, but not final.
     pub provisional: u64,
     /// How often a provisional verdict changed.
     pub flips: u64,
@@ -32,7 +32,7 @@ pub struct Status {
     pub violations: u64,
     /// The longest time from arrival to provisional verdict in the last second.
     pub lag_seconds: f64,
-    /// Batches that wait.
+    /// Batches that are queued.
     pub queue: usize,
     /// Up to where verdicts are final.
     pub watermark: Option<String>,
@@ -52,11 +52,11 @@ pub struct Status {
     pub transactions: usize,
     /// Keys in memory.
     pub keys: usize,
-    /// Results whose verdict is open.
+    /// Results without a final verdict.
     pub open_results: usize,
     /// How often the watermark had to hurry because memory was short.
     pub hurried: u64,
-    /// Findings that the webhook did not take.
+    /// Findings that the webhook did not accept.
     pub webhook_given_up: u64,
     /// Checkpoints written.
     pub checkpoints: u64,
@@ -258,18 +258,18 @@ impl Board {
         metric("received_total", "counter", "Transactions that arrived.", status.received as f64);
         metric("checked_total", "counter", "Transactions whose verdict is final.", status.checked as f64);
         metric("operations_total", "counter", "Operations that arrived.", status.operations as f64);
-        metric("refused_total", "counter", "Lines that could not be understood.", status.refused as f64);
+        metric("refused_total", "counter", "Lines that were rejected.", status.refused as f64);
         metric(
             "lag_seconds",
             "gauge",
             "The longest time from arrival to provisional verdict in the last second.",
             status.lag_seconds,
         );
-        metric("queue_batches", "gauge", "Batches that wait.", status.queue as f64);
+        metric("queue_batches", "gauge", "Batches that are queued.", status.queue as f64);
         metric(
             "provisional",
             "gauge",
-            "Results that are wrong as things stand, and not final.",
+            "Results that are wrong so far, but not final.",
             status.provisional as f64,
         );
         metric("flips_total", "counter", "How often a provisional verdict changed.", status.flips as f64);
@@ -278,17 +278,17 @@ impl Board {
         metric("spill_bytes", "gauge", "Versions on disk.", status.spill_bytes as f64);
         metric("evicted_total", "counter", "Keys moved to disk.", status.evicted as f64);
         metric("fetched_total", "counter", "Fetches from disk.", status.fetched as f64);
-        metric("open_results", "gauge", "Results whose verdict is open.", status.open_results as f64);
+        metric("open_results", "gauge", "Results without a final verdict.", status.open_results as f64);
         metric(
             "hurried_total",
             "counter",
-            "Watermarks given up early because memory was short.",
+            "Watermarks advanced early because memory was short.",
             status.hurried as f64,
         );
         metric(
             "webhook_given_up_total",
             "counter",
-            "Findings that the webhook did not take.",
+            "Findings that the webhook did not accept.",
             status.webhook_given_up as f64,
         );
         metric("checkpoints_total", "counter", "Checkpoints written.", status.checkpoints as f64);

@@ -65,7 +65,7 @@ impl Store {
         lock.try_lock().map_err(|_| {
             io::Error::new(
                 io::ErrorKind::AddrInUse,
-                format!("{}: another process uses this state folder", folder.display()),
+                format!("another process uses the state folder {}", folder.display()),
             )
         })?;
         let epoch = newest_checkpoint(folder)?;
@@ -173,8 +173,8 @@ impl Store {
     /// The same for any file.
     pub(crate) fn refusal_of(&self, path: &Path, error: &io::Error) -> io::Error {
         let remedy = match error.kind() {
-            io::ErrorKind::InvalidInput => "ask for that one, or begin anew with another state folder",
-            _ => "bring the file back from a copy, or begin anew with another state folder",
+            io::ErrorKind::InvalidInput => "use that level, or start with another state folder",
+            _ => "restore the file from a backup, or start with another state folder",
         };
         let told = format!(
             "{}: {error}; {remedy}. What was found so far is in {}",

@@ -44,7 +44,7 @@ impl Syncer {
 
     fn failure(&self) -> io::Error {
         let error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
-        error.unwrap_or_else(|| io::Error::other("the journal is not brought to disk any more"))
+        error.unwrap_or_else(|| io::Error::other("the journal can no longer be written to disk"))
     }
 
     /// Returns when nobody waits any more.

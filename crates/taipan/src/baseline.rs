@@ -45,11 +45,10 @@ impl Baseline {
     /// Reads a baseline.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("{}: the baseline cannot be read: {error}", path.display()))?;
+            .map_err(|error| format!("cannot read the baseline {}: {error}", path.display()))?;
         Self::parse(&text).map_err(|(line, error)| {
             format!(
-                "{}:{line}: no line of `taipan check --output json`: {error}; make the baseline with `taipan \
-                 check --output json FILE… > {}`",
+                "{}:{line}: not a line of `taipan check --output json`: {error}; create a baseline with `taipan check --output json FILE… > {}`",
                 path.display(),
                 path.display()
             )

@@ -11,14 +11,11 @@ use std::path::{Path, PathBuf};
 /// Whether certificates prove what is asked; why not, if they do not. Nothing is written that would prove something else.
 pub(crate) fn serve(policy: &PolicyFlags, asked: &[Level]) -> Result<(), String> {
     if policy.mixed {
-        return Err(
-            "there are no certificates of mixed levels: leave out --mixed or --certificate".to_owned()
-        );
+        return Err("--certificate does not support --mixed: remove one of them".to_owned());
     }
     if let Some(profile) = policy.profile {
         return Err(format!(
-            "there are no certificates of what {} promises: name a level without --profile, or leave out \
-             --certificate",
+            "--certificate does not support --profile {}: name a level without --profile, or remove --certificate",
             profile.name
         ));
     }
@@ -31,8 +28,7 @@ pub(crate) fn serve(policy: &PolicyFlags, asked: &[Level]) -> Result<(), String>
 /// Why a level has no certificates.
 pub(crate) fn no_certifier(level: Level) -> String {
     format!(
-        "there are no certificates of {level}, only of serializability, snapshot isolation and their session and \
-         real-time variants: leave out --certificate"
+        "--certificate does not support {level}, only serializability, snapshot isolation and their session and real-time variants"
     )
 }
 
@@ -65,5 +61,5 @@ impl Certificates {
 }
 
 fn failed(path: &Path, error: &io::Error) -> Stop {
-    Stop::Error(format!("{}: cannot be written: {error}", path.display()))
+    Stop::Error(format!("cannot write {}: {error}", path.display()))
 }

@@ -265,8 +265,7 @@ impl<'f> Checking<'f> {
         let Loaded { history, .. } = loaded;
         if !reading.allow_empty && !history.transactions().any(|txn| txn.is_committed()) {
             return Err(Unopened::Trouble(format!(
-                "{name}: holds {} and none of them is committed, so any verdict would be empty; \
-                 --allow-empty accepts that",
+                "{name}: contains {}, none of them committed, so a verdict would be empty (--allow-empty accepts such files)",
                 match history.len() {
                     0 => "no transactions".to_owned(),
                     1 => "1 transaction".to_owned(),
@@ -310,14 +309,14 @@ impl<'f> Checking<'f> {
     ) -> Result<Vec<Claim>, String> {
         match (asked, self.policy.profile, header) {
             ([], Some(profile), _) => Err(format!(
-                "--profile reads --level as {}'s own name of a level: add --level, one of {}",
+                "--profile {} needs --level with one of its level names: {}",
                 profile.name,
                 level_names(&profile)
             )),
             ([], None, None) => Ok(vec![self.claim(Level::SERIALIZABLE)?]),
             ([], None, Some(level)) => {
                 let level = own_levels::find(level).map_err(|unknown| {
-                    format!("{name}: unknown level in its header: {unknown}; --level sets one")
+                    format!("{name}: {unknown} (in the header of the file); use --level to set one")
                 })?;
                 Ok(vec![self.claim(level)?])
             }
@@ -331,7 +330,11 @@ impl<'f> Checking<'f> {
             None => (level, None),
             Some(profile) => {
                 let found = profile.level(level.name()).ok_or_else(|| {
-                    format!("{} has no level {level}; it has {}", profile.name, level_names(&profile))
+                    format!(
+                        "{} has no level {level}; expected one of: {}",
+                        profile.name,
+                        level_names(&profile)
+                    )
                 })?;
                 let judged = found.logical.unwrap_or(found.promises);
                 let vendor =
@@ -363,10 +366,15 @@ impl<'f> Checking<'f> {
             let claim = self.claim(level).map_err(Stop::Error)?;
             let Some(vendor) = claim.vendor else { continue };
             let how = match vendor.logical {
-                true => ", plain reads apart from locking reads and writes,",
+                true => ", plain reads separately from locking reads and writes,",
                 false => "",
             };
-            console.note(format_args!("{claim} is checked{how} as {}", claim.level.definition()));
+            let meaning = claim.level.row().map(|row| format!(" (forbids {}; {})", row.forbids, row.source));
+            console.note(format_args!(
+                "{claim} is checked{how} as {}{}",
+                claim.level,
+                meaning.unwrap_or_default()
+            ));
         }
         Ok(())
     }
@@ -574,9 +582,7 @@ impl Ended {
         Self {
             name: name.to_owned(),
             level,
-            reason: format!(
-                "{why} while the file is read: {transactions} transactions, in {bytes} bytes, were read so far"
-            ),
+            reason: format!("{why} while reading ({transactions} transactions, {bytes} bytes so far)"),
             size: Size {
                 transactions: count(transactions),
                 operations: count(operations),
@@ -747,7 +753,7 @@ fn in_real_time(level: Level) -> Result<Level, String> {
     let strong = Level { session: true, realtime: true, ..level };
     match strong.row() {
         Some(_) => Ok(strong),
-        None => Err(format!("{level} has no variant that counts real time: leave out --assume realtime")),
+        None => Err(format!("{level} has no real-time variant: remove --assume realtime")),
     }
 }
 
@@ -771,8 +777,7 @@ pub(crate) fn guarded<T>(name: &str, work: impl FnOnce() -> T) -> Result<T, Stri
     let said = LAST_PANIC.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
     result.map_err(|_| {
         format!(
-            "{name}: Taipan stumbled over this file. That is a bug in Taipan, not in your history: please report \
-             it together with the file.\n  {}",
+            "{name}: internal error. This is a bug in Taipan, not in your history: please report it together with the file.\n  {}",
             said.unwrap_or_else(|| "the panic left no message".to_owned())
         )
     })
@@ -786,7 +791,7 @@ mod tests {
     fn a_panic_becomes_a_sentence() {
         assert_eq!(guarded("h", || 7), Ok(7));
         let said = guarded("h.jsonl", || panic!("a broken promise")).expect_err("it panicked");
-        assert!(said.starts_with("h.jsonl: Taipan stumbled"), "{said}");
+        assert!(said.starts_with("h.jsonl: internal error"), "{said}");
         assert!(said.contains("a broken promise") && said.contains("checking.rs"), "{said}");
         assert_eq!(guarded("h", || 8), Ok(8));
     }

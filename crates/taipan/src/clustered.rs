@@ -7,7 +7,7 @@ use crate::output::Sink;
 
 #[cfg(not(feature = "cluster"))]
 pub(crate) fn run(_: &CheckFlags, _: &Checking<'_>, _: &mut Sink, _: &mut Console) -> Outcome {
-    let why = "this taipan was built without workers: `cargo build --features cluster` has them";
+    let why = "this build of taipan has no workers; build it with --features cluster";
     Err(crate::console::Stop::Error(why.to_owned()))
 }
 
@@ -82,13 +82,13 @@ mod several {
 
     /// A process is gone, and with it what it knew: no verdict can be given. The others notice it at the same time: who
     /// ends at once would be taken for the one that is gone.
-    #[expect(clippy::exit, reason = "the workers wait for messages that will not come")]
+    #[expect(clippy::exit, reason = "the workers wait for messages that will not arrive")]
     pub(crate) fn end(process: usize, address: &str) {
         static FIRST: Once = Once::new();
         FIRST.call_once(|| {
             let _ = writeln!(
                 anstream::stderr(),
-                "taipan: error: process {process} at {address} is gone; without it there is no verdict"
+                "taipan: error: lost process {process} at {address}; without it there is no verdict"
             );
             std::thread::sleep(Duration::from_secs(1));
             std::process::exit(2);
@@ -108,7 +108,7 @@ mod several {
             (flags.files.iter().any(|file| crate::input::is_standard_stream(file)), "standard input"),
         ];
         match alone.into_iter().find(|(asked, _)| *asked) {
-            Some((_, what)) => Err(format!("{what} is for one process without --workers and --cluster")),
+            Some((_, what)) => Err(format!("{what} cannot be used with --workers or --cluster")),
             None => Ok(()),
         }
     }
@@ -124,7 +124,7 @@ mod several {
         let addresses = hosts(&text).map_err(|error| format!("{name}: {error}"))?;
         if process >= addresses.len() {
             let last = addresses.len() - 1;
-            return Err(format!("--process {process}: {name} has the processes 0 to {last}"));
+            return Err(format!("--process {process}: {name} lists processes 0 to {last}"));
         }
         let patience = Duration::from_secs(flags.wait);
         Ok(Setup { workers, cluster: Some(Cluster { addresses, process, patience }) })
@@ -206,8 +206,7 @@ mod several {
                 }
                 Ok(answer) if answer.committed == 0 && !flags.reading.allow_empty => {
                     let message = format!(
-                        "{name}: holds {} transactions and none of them is committed, so any verdict would be \
-                         empty; --allow-empty accepts that",
+                        "{name}: contains {} transactions, none of them committed, so a verdict would be empty (--allow-empty accepts such files)",
                         answer.size.0
                     );
                     sink.trouble(&name, message, console, progress);

@@ -133,8 +133,7 @@ impl Console {
             // A command that only writes (`generate`, `convert`) has nothing more to do when the reader has seen enough.
             Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Accepted,
             Err(Stop::Output(error)) => {
-                let _ =
-                    writeln!(anstream::stderr(), "taipan: error: standard output cannot be written: {error}");
+                let _ = writeln!(anstream::stderr(), "taipan: error: cannot write to stdout: {error}");
                 Exit::Error
             }
             Err(Stop::Error(error)) => {

@@ -5,7 +5,7 @@ use crate::flags::CrewFlags;
 use service::Crew;
 
 #[cfg(not(feature = "cluster"))]
-const WITHOUT: &str = "this taipan was built without workers: `cargo build --features cluster` has them";
+const WITHOUT: &str = "this build of taipan has no workers; build it with --features cluster";
 
 /// The workers that flags ask for; `None` if the engine has the keys itself.
 #[cfg(not(feature = "cluster"))]
@@ -73,7 +73,7 @@ mod several {
         if let Some(cluster) = &setup.cluster {
             cluster.watch(Arc::new(end));
         }
-        console.note(format_args!("process {process} has keys for process 0, which tells"));
+        console.note(format_args!("process {process} holds keys for process 0, which reports"));
         Some(match cluster::serve(&setup) {
             Ok(()) => Ok(Exit::Accepted),
             Err(Failure::Disagreement(why)) => Err(Stop::Error(why)),

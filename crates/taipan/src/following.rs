@@ -67,7 +67,9 @@ impl Changes {
             Err(failure) => failure,
         };
         let mut pause = Duration::from_millis(50);
-        while matches!(lost, Failure::Lost { .. } | Failure::Silent { .. }) && Instant::now() < until {
+        while matches!(lost, Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. })
+            && Instant::now() < until
+        {
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(2));
             lost = match self.0.reconnect().and_then(|()| act(&mut self.0)) {
@@ -119,7 +121,7 @@ impl Join for Joining {
         let mut text = format!(
             "{placed} traced transactions joined with the change stream, {untraced} commits untraced"
         );
-        for (count, what) in [(unplaced, "had no place among the snapshots"), (late, "came too late")] {
+        for (count, what) in [(unplaced, "did not fit any snapshot"), (late, "arrived too late")] {
             if count > 0 {
                 text += &format!(", {count} traced {what}");
             }

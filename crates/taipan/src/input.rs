@@ -63,13 +63,13 @@ pub(crate) fn is_standard_stream(file: &Path) -> bool {
 pub(crate) fn left_out(warnings: &Warned) -> Option<String> {
     let left_out = match (warnings.count, warnings.first.first()) {
         (0, _) => None,
-        (count, None) => Some(format!("{count} transactions were left out")),
-        (1, Some(first)) => Some(format!("one transaction was left out: {first}")),
-        (count, Some(first)) => Some(format!("{count} transactions were left out; the first: {first}")),
+        (count, None) => Some(format!("skipped {count} transactions")),
+        (1, Some(first)) => Some(format!("skipped one transaction: {first}")),
+        (count, Some(first)) => Some(format!("skipped {count} transactions; the first: {first}")),
     };
     let ignored = match (warnings.ignored, &warnings.first_ignored) {
-        (1, Some(first)) => Some(format!("one unknown field was ignored: {first}")),
-        (count, Some(first)) => Some(format!("{count} unknown fields were ignored; the first: {first}")),
+        (1, Some(first)) => Some(format!("ignored one unknown field: {first}")),
+        (count, Some(first)) => Some(format!("ignored {count} unknown fields; the first: {first}")),
         (_, None) => None,
     };
     let said: Vec<String> =
@@ -83,7 +83,7 @@ pub(crate) fn target_format(file: &Path, asked: Option<Format>) -> Result<Format
     asked.or_else(|| Format::from_file_name(&name)).ok_or_else(|| {
         let known = Format::ALL.iter().filter(|format| format.is_writable()).map(|format| format.name());
         format!(
-            "{}: its name does not tell the format to write; --to FORMAT does: {}",
+            "cannot infer the output format from {}; use --to FORMAT ({})",
             file.display(),
             known.collect::<Vec<_>>().join(", ")
         )

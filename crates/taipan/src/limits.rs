@@ -149,8 +149,8 @@ impl Guard {
     /// What ended the work, in words.
     pub(crate) fn why(&self) -> &'static str {
         match self.budget.exhausted() {
-            Some(Undecided::Memory) => "the memory is used up",
-            _ => "the time is up",
+            Some(Undecided::Memory) => "out of memory",
+            _ => "timed out",
         }
     }
 

@@ -113,7 +113,7 @@ fn sentence(found: &Found) -> String {
         text += &format!(" at key {key}");
     }
     if let (Some(seen), Some(expected)) = (&found.seen, &found.expected) {
-        text += &format!(": it saw {seen} and had to see {expected}");
+        text += &format!(": it read {seen}, expected {expected}");
     }
     if let Some(other) = &found.other {
         text += &format!(" of {}", other.name);

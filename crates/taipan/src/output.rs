@@ -136,11 +136,11 @@ impl Sink {
             Output::Html => writeln!(out, "{}", report::html(&self.told))?,
         }
         for gone in self.baseline.iter().flat_map(Baseline::gone) {
-            console.note(format_args!("no longer seen: {gone}"));
+            console.note(format_args!("in the baseline but not found: {gone}"));
         }
         self.write_page()?;
         if let Some(page) = &self.page {
-            console.note(format_args!("the report is in {}", page.display()));
+            console.note(format_args!("wrote the report to {}", page.display()));
         }
         Ok(())
     }

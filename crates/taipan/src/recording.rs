@@ -115,7 +115,9 @@ impl WorkloadFlags {
         let plan = std::mem::replace(&mut config.plan, simulated.plan.clone());
         match config == simulated {
             true => Ok(plan),
-            false => Err("--set: only settings of the workload can be changed on a real database".to_owned()),
+            false => {
+                Err("--set: on a real database, only settings of the workload can be changed".to_owned())
+            }
         }
     }
 
@@ -227,7 +229,7 @@ pub(crate) fn live(
     };
     if let (lost @ 1.., Some(trouble)) = (recorder.lost(), &trouble) {
         return Err(format!(
-            "{trouble}; {lost} transactions that took effect are missing, so what was recorded is not checked"
+            "{trouble}; {lost} committed transactions are missing from the recording, so it is not checked"
         ));
     }
     if let Some(live) = &mut live {
@@ -252,7 +254,7 @@ fn impossible(fault: Fault, database: &str) -> String {
     let needs = match fault {
         Fault::KillConnection => "a server (PostgreSQL, MariaDB or MySQL)",
         Fault::KillServer | Fault::RestartServer | Fault::PauseServer => {
-            "a throw-away server, such as postgres:temp or mariadb:temp"
+            "a temporary server, such as postgres:temp or mariadb:temp"
         }
     };
     format!("--fault {}: {database} cannot be disturbed so; it needs {needs}", fault.name())
@@ -266,7 +268,7 @@ fn live_level(promised: Level, asked: &[Level]) -> Result<Level, String> {
     match levels.iter().any(|level| implies(*level, snapshot_isolation)) {
         true => Ok(snapshot_isolation),
         false => {
-            Err("--live checks snapshot isolation, which is neither promised here nor asked for".to_owned())
+            Err("--live checks snapshot isolation, which this run neither promises nor checks: use --level or --isolation".to_owned())
         }
     }
 }
@@ -407,7 +409,7 @@ fn watched<T: Send>(
                 }
                 if guard.budget().exhausted().is_some() && !options.progress.stopped() {
                     options.progress.stop();
-                    tell("the memory is used up: the run ends here; --record keeps the history in a file");
+                    tell("out of memory: the run ends here; --record keeps the history in a file");
                 }
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -444,7 +446,7 @@ impl Rate {
         let share = 100.0 * aborted as f64 / all.max(1) as f64;
         let unknown = if unknown > 0 { format!(", {unknown} unknown") } else { String::new() };
         let standing = standing.map(|standing| format!("; {standing}")).unwrap_or_default();
-        progress.say(format_args!("{:.0} a second, {share:.0} % aborted{unknown}{standing}", self.a_second));
+        progress.say(format_args!("{:.0}/s, {share:.0} % aborted{unknown}{standing}", self.a_second));
     }
 }
 

@@ -25,10 +25,10 @@ fn a_file_that_takes_too_long_to_read_is_undecided() {
     for file in ["h.jsonl", "h.tph", "h.jsonl.gz"] {
         let output = taipan(&["check", "--timeout", "0", "--output", "json", file], folder.path());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(said(&output).contains("the time is up while the file is read"), "{}", said(&output));
+        assert!(said(&output).contains("timed out while reading"), "{}", said(&output));
         let output = taipan(&["check", "--max-memory", "1M", file], folder.path());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(said(&output).contains("the memory is used up while the file is read"), "{}", said(&output));
+        assert!(said(&output).contains("out of memory while reading"), "{}", said(&output));
     }
     let output = taipan(&["explain", "--timeout", "0", "h.jsonl"], folder.path());
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -53,7 +53,7 @@ fn a_pipe_in_which_nothing_comes_is_left() {
     let mut said = String::new();
     std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut said).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2), "{said}");
-    assert!(said.contains("the time is up while the file is read"), "{said}");
+    assert!(said.contains("timed out while reading"), "{said}");
     drop(stdin);
 }
 
@@ -151,7 +151,7 @@ fn every_command_that_reads_keeps_to_its_limits() {
         &["check", "h.jsonl"],
     ] {
         for (limit, value, said) in
-            [("--timeout", "0", "the time is up"), ("--max-memory", "1M", "the memory is used up")]
+            [("--timeout", "0", "timed out"), ("--max-memory", "1M", "out of memory")]
         {
             let output = taipan(&[command, &[limit, value]].concat(), at);
             let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -369,7 +369,8 @@ fn a_watch_without_one_of_its_processes_ends() {
     let addresses = loopback.addresses(3);
     let hosts = hosts(folder.path(), &addresses);
     let start = |process: &str| -> Child {
-        let mut command = taipan(&["watch", "--cluster", &hosts, "--process", process, "--told"]);
+        let mut command =
+            taipan(&["watch", "--cluster", &hosts, "--process", process, "--explicit-watermarks"]);
         command.stdin(Stdio::piped()).spawn().expect("taipan runs")
     };
     let mut first = start("0");

@@ -44,8 +44,8 @@ pub struct UnknownBug {
 
 impl std::fmt::Display for UnknownBug {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
-        write!(f, "there is no bug {:?}; there are {}", self.name, names.join(", "))
+        let names = TABLE.iter().map(|row| row.name);
+        f.write_str(&history::suggest::unknown("bug", &self.name, names))
     }
 }
 
@@ -152,7 +152,7 @@ const TABLE: &[Row] = &[
     Row {
         bug: Bug::WriteSkew,
         name: "write-skew",
-        about: "two transactions read the same two keys, and each overwrites another one of them",
+        about: "two transactions read the same two keys, and each overwrites a different one",
         breaks: &["repeatable-read", "update-serializable"],
         broken_from: Strength::Serializable,
         script: Script {
@@ -209,7 +209,7 @@ const TABLE: &[Row] = &[
     Row {
         bug: Bug::AbortedRead,
         name: "aborted-read",
-        about: "a transaction reads what an aborted one wrote",
+        about: "a transaction reads the write of an aborted one",
         breaks: &["read-committed"],
         broken_from: Strength::ReadCommitted,
         script: Script {
@@ -220,7 +220,7 @@ const TABLE: &[Row] = &[
     Row {
         bug: Bug::IntermediateRead,
         name: "intermediate-read",
-        about: "a transaction reads a value that its writer overwrote before it committed",
+        about: "a transaction reads a value that its writer overwrote before committing",
         breaks: &["read-committed"],
         broken_from: Strength::ReadCommitted,
         script: Script {
@@ -239,7 +239,7 @@ const TABLE: &[Row] = &[
     Row {
         bug: Bug::FracturedRead,
         name: "fractured-read",
-        about: "a transaction sees one of two writes that another one made together",
+        about: "a transaction sees only one of two writes of another transaction",
         breaks: &["consistent-view", "repeatable-read", "read-atomic"],
         broken_from: Strength::SnapshotIsolation,
         script: Script {
@@ -263,7 +263,7 @@ const TABLE: &[Row] = &[
     Row {
         bug: Bug::StaleRead,
         name: "stale-read",
-        about: "a transaction misses what was committed, in another session, before it began",
+        about: "a transaction misses a write that another session committed before it began",
         breaks: &["strict-serializable", "strong-snapshot-isolation", "forward-consistent-view"],
         broken_from: Strength::Strict,
         script: Script {
@@ -286,7 +286,7 @@ const TABLE: &[Row] = &[
     Row {
         bug: Bug::NonRepeatableRead,
         name: "non-repeatable-read",
-        about: "a transaction reads a key twice, and sees two versions",
+        about: "a transaction reads a key twice and sees two versions",
         breaks: &["consistent-view", "repeatable-read", "read-atomic"],
         broken_from: Strength::SnapshotIsolation,
         script: Script {
@@ -308,7 +308,7 @@ const TABLE: &[Row] = &[
     Row {
         bug: Bug::Phantom,
         name: "phantom",
-        about: "a transaction scans a range twice, and sees a key the second time only",
+        about: "a transaction scans a range twice and sees a key only the second time",
         breaks: &["consistent-view", "read-atomic"],
         broken_from: Strength::SnapshotIsolation,
         script: Script {
@@ -327,7 +327,7 @@ const TABLE: &[Row] = &[
     Row {
         bug: Bug::CausalityViolation,
         name: "causality-violation",
-        about: "a transaction sees an effect and misses its cause",
+        about: "a transaction sees an effect but not its cause",
         breaks: &["monotonic-view", "repeatable-read", "causal"],
         broken_from: Strength::SnapshotIsolation,
         script: Script {

@@ -8,6 +8,7 @@ use crate::keys::Distribution;
 use crate::plan::{Settings, SettingsError};
 use crate::planting::Plant;
 use crate::simulation::{Certification, Config, Strength};
+use history::suggest;
 use std::fmt;
 
 /// A simulated database, as it is written on the command line.
@@ -48,8 +49,8 @@ impl fmt::Display for TargetError {
                 write!(f, "{text:?} is not a simulated database; expected sim:LEVEL, e.g. sim:serializable")
             }
             Self::UnknownStrength(name) => {
-                let names = Strength::ALL.map(Strength::name).join(", ");
-                write!(f, "there is no simulated database {name:?}; there are {names}")
+                let names = Strength::ALL.map(Strength::name);
+                f.write_str(&suggest::unknown("simulated database", name, names))
             }
             Self::NotAnOption(text) => {
                 write!(f, "{text:?} is not an option; expected name=value, e.g. bug=lost-update")
@@ -125,114 +126,114 @@ struct Setting {
 const SETTINGS: &[Setting] = &[
     Setting {
         name: "transactions",
-        about: "how many transactions are recorded",
+        about: "number of transactions",
         set: |config, text| number(text).map(|value| config.transactions = value),
     },
     Setting {
         name: "seed",
-        about: "the same seed gives the same history",
+        about: "random seed; the same seed gives the same history",
         set: |config, text| number(text).map(|value| config.plan.seed = value),
     },
     Setting {
         name: "sessions",
-        about: "how many clients there are",
+        about: "number of clients",
         set: |config, text| number(text).map(|value| config.plan.sessions = value),
     },
     Setting {
         name: "concurrency",
-        about: "how many of them have a transaction open at a time; 0 for all",
+        about: "most clients with an open transaction; 0 = all",
         set: |config, text| number(text).map(|value| config.concurrency = value),
     },
     Setting {
         name: "keys",
-        about: "how many keys there are; for lists, how many are in use at a time",
+        about: "number of keys; for lists, number in use at a time",
         set: |config, text| number(text).map(|value| config.plan.keys = value),
     },
     Setting {
         name: "warehouses",
-        about: "TPC-C: how many warehouses the keys are made for",
+        about: "TPC-C: number of warehouses",
         set: |config, text| {
             number(text).map(|value| config.plan.keys = crate::applications::tpcc_keys(value))
         },
     },
     Setting {
         name: "ops",
-        about: "how many operations a transaction has",
+        about: "operations per transaction",
         set: |config, text| number(text).map(|value| config.plan.ops = value),
     },
     Setting {
         name: "read-share",
-        about: "how many of the operations, or transactions, only read, from 0 to 1",
+        about: "fraction of operations, or transactions, that only read (0-1)",
         set: |config, text| number(text).map(|value| config.plan.read_share = value),
     },
     Setting {
         name: "locking",
-        about: "how many of the reads that a write of the same key follows lock it, from 0 to 1",
+        about: "fraction of reads-before-write that take a lock (0-1)",
         set: |config, text| number(text).map(|value| config.plan.locking = value),
     },
     Setting {
         name: "distribution",
-        about: "which keys are touched: uniform, zipf:THETA, or hotspot:KEYS:SHARE",
+        about: "how keys are chosen: uniform, zipf:THETA or hotspot:KEYS:SHARE",
         set: |config, text| distribution(text).map(|value| config.plan.distribution = value),
     },
     Setting {
         name: "populated",
-        about: "how many keys are there before the first transaction, from 0 to 1",
+        about: "fraction of keys that exist at the start (0-1)",
         set: |config, text| number(text).map(|value| config.plan.populated = value),
     },
     Setting {
         name: "duplicate-keys",
-        about: "on how many keys written values repeat, from 0 to 1",
+        about: "fraction of keys whose written values repeat (0-1)",
         set: |config, text| number(text).map(|value| config.plan.duplicate_keys = value),
     },
     Setting {
         name: "values",
-        about: "how many different values are written where they repeat",
+        about: "number of different values where values repeat",
         set: |config, text| number(text).map(|value| config.plan.values = value),
     },
     Setting {
         name: "values-theta",
-        about: "how uneven they are: the exponent of Zipf's distribution",
+        about: "skew of repeated values: the exponent of Zipf's distribution",
         set: |config, text| number(text).map(|value| config.plan.values_theta = value),
     },
     Setting {
         name: "appends-per-key",
-        about: "about how long lists become before a new key is used",
+        about: "approximate length of a list before a new key is used",
         set: |config, text| number(text).map(|value| config.plan.appends_per_key = value),
     },
     Setting {
         name: "range-max",
-        about: "the longest range of scans and iterators, in keys",
+        about: "longest range of scans and iterators, in keys",
         set: |config, text| number(text).map(|value| config.plan.range_max = value),
     },
     Setting {
         name: "iterate-max",
-        about: "the most rows that are taken from an iterator",
+        about: "most rows taken from an iterator",
         set: |config, text| number(text).map(|value| config.plan.iterate_max = value),
     },
     Setting {
         name: "hits-max",
-        about: "the most rows that a predicate is meant to hit",
+        about: "most rows that a predicate should match",
         set: |config, text| number(text).map(|value| config.plan.hits_max = value),
     },
     Setting {
         name: "refresh",
-        about: "how many plain writes go with a predicate write, to keep rows different",
+        about: "plain writes per predicate write, which keep rows different",
         set: |config, text| number(text).map(|value| config.plan.refresh = value),
     },
     Setting {
         name: "abort-rate",
-        about: "how many transactions are aborted for no reason, from 0 to 1",
+        about: "fraction of transactions aborted at random (0-1)",
         set: |config, text| number(text).map(|value| config.abort_rate = value),
     },
     Setting {
         name: "unknown-rate",
-        about: "how many transactions lose their connection, from 0 to 1",
+        about: "fraction of transactions that lose their connection (0-1)",
         set: |config, text| number(text).map(|value| config.unknown_rate = value),
     },
     Setting {
         name: "aborted",
-        about: "what becomes of aborted transactions: record or drop",
+        about: "aborted transactions: record or drop",
         set: |config, text| {
             config.record_aborted = match text {
                 "record" => true,
@@ -244,7 +245,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "certify",
-        about: "how serializable databases decide on commits: commit-order or conflicts",
+        about: "how a serializable database certifies: commit-order or conflicts",
         set: |config, text| {
             config.certification = match text {
                 "commit-order" => Certification::CommitOrder,
@@ -256,22 +257,22 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "lag",
-        about: "how many snapshots are old ones, from 0 to 1",
+        about: "fraction of snapshots that are old (0-1)",
         set: |config, text| number(text).map(|value| config.lag = value),
     },
     Setting {
         name: "lag-max",
-        about: "how old they are at most, in commits",
+        about: "largest age of an old snapshot, in commits",
         set: |config, text| number(text).map(|value| config.lag_max = value),
     },
     Setting {
         name: "clock-skew",
-        about: "how much the clocks of two clients differ at most, in nanoseconds",
+        about: "largest difference between two clients' clocks, in nanoseconds",
         set: |config, text| number(text).map(|value| config.clock_skew = value),
     },
     Setting {
         name: "op-clocks",
-        about: "whether the clients' clocks around every operation are kept: yes or no",
+        about: "record client clocks around every operation: yes or no",
         set: |config, text| {
             config.op_clocks = match text {
                 "yes" => true,
@@ -283,7 +284,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "bug",
-        about: "NAME, NAME:COUNT or NAME:RATE (with a point); may be given several times",
+        about: "NAME, NAME:COUNT or NAME:RATE (a decimal fraction); repeatable",
         set: |config, text| bug(text).map(|planted| config.bugs.push(planted)),
     },
 ];
@@ -297,16 +298,15 @@ impl Config {
     /// Changes a setting by its name.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
-            let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-            let problem = format!("{name:?} is not one; there are {}", names.join(", "));
-            return Err(SettingsError { setting: "setting", problem });
+            let names = SETTINGS.iter().map(|setting| setting.name);
+            return Err(SettingsError { setting: "setting", problem: suggest::unknown("name", name, names) });
         };
         (setting.set)(self, value).map_err(|problem| SettingsError { setting: setting.name, problem })
     }
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.replace('_', "").parse().map_err(|_| format!("{text:?} is not a number that fits here"))
+    text.replace('_', "").parse().map_err(|_| format!("{text:?} is not a valid number"))
 }
 
 fn distribution(text: &str) -> Result<Distribution, String> {

@@ -56,7 +56,7 @@ struct Named {
 const NAMED: &[Named] = &[
     Named {
         name: "blind-writes",
-        about: "read-only and write-only transactions, new values (BlindW-WR; half of each)",
+        about: "read-only and write-only transactions, half of each; unique values (BlindW-WR)",
         workload: Workload::BlindWrites,
         change: |_| {},
     },
@@ -74,13 +74,13 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "read-modify-write",
-        about: "reads, and writes of keys just read, new values",
+        about: "reads, and writes of keys just read; unique values",
         workload: Workload::ReadModifyWrite,
         change: |_| {},
     },
     Named {
         name: "mini-transactions",
-        about: "the same with at most two keys, each written one read before",
+        about: "read-modify-write with at most two keys, each read before it is written",
         workload: Workload::ReadModifyWrite,
         change: |settings| settings.ops = 2,
     },
@@ -92,7 +92,7 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "range",
-        about: "RandomBench: reads, writes, deletes, scans, iterators, read-modify-writes, repeated values",
+        about: "RandomBench: reads, writes, deletes, scans, iterators, read-modify-writes; repeated values",
         workload: Workload::RandomBench,
         change: |_| {},
     },
@@ -104,13 +104,13 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "random-range",
-        about: "RandomRange: as random-bench, scans instead of iterators",
+        about: "RandomRange: random-bench with scans instead of iterators",
         workload: Workload::RandomRange,
         change: |_| {},
     },
     Named {
         name: "random-rmw-range",
-        about: "RandomRMWRange: read-modify-writes, and scans after a scan of everything, new values",
+        about: "RandomRMWRange: read-modify-writes, and scans after a full scan; unique values",
         workload: Workload::RandomRmwRange,
         change: |_| {},
     },
@@ -122,7 +122,7 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "blind-writes-pred",
-        about: "BlindW-Pred: the same, up to 1000 rows each",
+        about: "BlindW-Pred: predicate with up to 1000 rows each",
         workload: Workload::Predicate,
         change: |settings| (settings.hits_max, settings.refresh) = (1000, 8),
     },
@@ -134,7 +134,7 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "duplicates",
-        about: "general BL: reads and writes, values that repeat on half of the keys",
+        about: "general BL: reads and writes; values repeat on half of the keys",
         workload: Workload::Duplicates,
         change: |_| {},
     },
@@ -152,13 +152,13 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "duplicates-hd",
-        about: "general HD: values that repeat a lot",
+        about: "general HD: values that repeat often",
         workload: Workload::Duplicates,
         change: |settings| settings.values_theta = 1.5,
     },
     Named {
         name: "bank",
-        about: "transfers between accounts, and reads of all accounts",
+        about: "transfers between accounts and reads of all accounts",
         workload: Workload::Bank,
         change: |_| {},
     },
@@ -170,13 +170,13 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "rubis",
-        about: "RUBiS, an auction site: items, bids, purchases, comments, mostly looked at",
+        about: "RUBiS, an auction site: items, bids, purchases, comments; mostly reads",
         workload: Workload::Rubis,
         change: |_| {},
     },
     Named {
         name: "twitter",
-        about: "C-Twitter: posts, followers, timelines; few users are popular",
+        about: "C-Twitter: posts, followers, timelines; a few users are popular",
         workload: Workload::Twitter,
         change: |_| {},
     },
@@ -188,7 +188,7 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "anomalies",
-        about: "parts of known anomalies, such as write skew and lost update, on few pairs of keys",
+        about: "parts of known anomalies, such as write skew and lost update, on a few pairs of keys",
         workload: Workload::Anomalies,
         change: |_| {},
     },
@@ -203,8 +203,8 @@ pub struct UnknownWorkload {
 
 impl std::fmt::Display for UnknownWorkload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = NAMED.iter().map(|row| row.name).collect();
-        write!(f, "there is no workload {:?}; there are {}", self.name, names.join(", "))
+        let names = NAMED.iter().map(|row| row.name);
+        f.write_str(&history::suggest::unknown("workload", &self.name, names))
     }
 }
 

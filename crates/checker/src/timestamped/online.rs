@@ -194,7 +194,7 @@ pub struct Counters {
     pub settled: u64,
     /// Operations that arrived.
     pub operations: u64,
-    /// Results that are wrong as things stand, and not final.
+    /// Results that are wrong so far, but not final.
     pub provisional: u64,
     /// How often a provisional verdict changed.
     pub flips: u64,
@@ -217,7 +217,7 @@ pub struct Size {
     pub keys: usize,
     /// Versions in memory.
     pub versions: usize,
-    /// Results whose verdict is open.
+    /// Results without a final verdict.
     pub open_results: usize,
     /// Transactions that something speaks of.
     pub transactions: usize,

@@ -57,7 +57,7 @@ impl Cold for Kept {
     }
 }
 
-/// A history as lines: the header if there is one, then one transaction a line with its sequence number.
+/// A history as lines: the header if there is one, then one transaction per line with its sequence number.
 pub(crate) fn lines(history: &History) -> (Option<String>, Vec<String>) {
     let text = write_string(history, Format::Jsonl).expect("JSON lines hold everything");
     let mut header = None;

@@ -232,7 +232,7 @@ fn a_limit_is_told_as_one() {
         job.options.budget.run_out_of_memory();
         let failure = cluster::check(job);
         let Err(Failure::Limit(why)) = failure else { panic!("there is no memory: {failure:?}") };
-        assert!(why.starts_with("the memory is used up"), "{why}");
+        assert!(why.starts_with("out of memory"), "{why}");
     }
 }
 

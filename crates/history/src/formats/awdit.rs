@@ -73,7 +73,7 @@ fn parse(line: &[u8]) -> Result<(bool, i64, i64), (usize, String)> {
     let is_write = match line {
         [b'r', b' ' | b'\t', ..] => false,
         [b'w', b' ' | b'\t', ..] => true,
-        _ => return Err((0, "a line that is no operation".into())),
+        _ => return Err((0, "a line that is not an operation".into())),
     };
     let mut at = 1;
     let mut integers = [0; 2];

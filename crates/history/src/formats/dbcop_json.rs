@@ -229,14 +229,14 @@ fn event_of<'a>(
             }
             (field("write")?.form == Form::Bool(true), field("variable")?, field("value")?)
         }
-        _ => return Err(fault(node, "something that is no event")),
+        _ => return Err(fault(node, "not an event")),
     };
     if is_write && value.form == Form::Nil {
         return Err(fault(value, "a write without a version"));
     }
     let is_scalar = |node: Node<'a>| !matches!(node.form, Form::List(_) | Form::Map(_));
     if !is_scalar(key) || !is_scalar(value) || key.form == Form::Nil {
-        return Err(fault(node, "a variable or a version that is no number or text"));
+        return Err(fault(node, "a variable or a version that is neither a number nor text"));
     }
     let (key, value) = (tree.key(key, builder), tree.value(value, builder));
     Ok(Some(if is_write { Plain::Write(key, value) } else { Plain::Read(key, value) }))

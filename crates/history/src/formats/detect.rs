@@ -84,7 +84,7 @@ pub(super) fn why_unrecognised(probe: &Probe<'_>) -> String {
             .into();
     }
     if !probe.is_text() {
-        return "it is binary data, but of no known format (or damaged at its very beginning)".into();
+        return "binary data of no known format, or damaged at its start".into();
     }
-    "its first lines fit no known format".into()
+    "its first lines match no known format".into()
 }

@@ -223,7 +223,7 @@ impl<'a> Edn<'a> {
         let signed = token.strip_prefix(['-', '+']).unwrap_or(token);
         if signed.as_bytes().first().is_some_and(u8::is_ascii_digit) {
             return edn_number(token)
-                .ok_or_else(|| Fault::new(start, format!("`{token}` is no number"), "an EDN number"));
+                .ok_or_else(|| Fault::new(start, format!("`{token}` is not a number"), "an EDN number"));
         }
         match token {
             "nil" => Ok(Form::Nil),

@@ -35,10 +35,8 @@ pub enum ReadError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// How many files lie directly in it.
-        files: usize,
-        /// A history in a folder of it.
-        below: Option<PathBuf>,
+        /// A history file inside it or in a folder of it.
+        inside: Option<PathBuf>,
     },
     /// The format is a directory of files, and this is one file.
     NotADirectory {
@@ -285,51 +283,45 @@ impl fmt::Display for ReadError {
                 let path = path.display();
                 match source.kind() {
                     io::ErrorKind::NotFound => {
-                        write!(f, "{path}: there is no such file; check the spelling and the current folder")
+                        write!(f, "{path}: no such file")
                     }
                     io::ErrorKind::PermissionDenied => {
-                        write!(
-                            f,
-                            "{path}: permission denied; the file is there, but this user may not read it"
-                        )
+                        write!(f, "{path}: permission denied")
                     }
-                    _ => write!(f, "{path}: cannot be opened: {source}"),
+                    _ => write!(f, "cannot open {path}: {source}"),
                 }
             }
-            Self::Directory { path, below: Some(below), .. } => write!(
-                f,
-                "{}: is a directory that holds no history itself; did you mean {}?",
-                path.display(),
-                below.display()
-            ),
-            Self::Directory { path, files, below: None } => write!(
-                f,
-                "{}: is a directory, and its {files} files are not a history that is kept as a directory ({}, or a \
-                 Jepsen store folder with history.edn); name the history file itself",
-                path.display(),
-                directory_formats()
-            ),
+            Self::Directory { path, inside } => {
+                let formats = directory_formats();
+                write!(
+                    f,
+                    "{} is a directory, but not a history of a directory format ({formats})",
+                    path.display()
+                )?;
+                match inside {
+                    Some(file) => write!(f, "; did you mean {}?", file.display()),
+                    None => f.write_str("; name the history file itself"),
+                }
+            }
             Self::NotADirectory { path, format } => {
                 write!(f, "{}: is a file, but a {format} history is a directory of files", path.display())
             }
             Self::NotAFile { path, format } => {
                 write!(f, "{}: is a directory, but a {format} history is one file", path.display())
             }
-            Self::Empty { path } => write!(
-                f,
-                "{}: is empty; a history has at least one transaction (was the recording cut off?)",
-                path.display()
-            ),
+            Self::Empty { path } => {
+                write!(f, "{}: is empty; a history has at least one transaction", path.display())
+            }
             Self::Unrecognised { path, why } => write!(
                 f,
-                "{}: no known history format: {why}; --format NAME forces one of {}",
+                "{}: unknown history format: {why}; use --format to force one of: {}",
                 path.display(),
                 Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ")
             ),
             Self::Broken { path, offset, source } => {
                 write!(f, "{}: reading failed after {offset} bytes: {source}", path.display())?;
                 if source.kind() == io::ErrorKind::UnexpectedEof {
-                    f.write_str(" (the file is cut off)")?;
+                    f.write_str(" (the file is truncated)")?;
                 }
                 Ok(())
             }

@@ -242,7 +242,7 @@ impl<'a> Operations<'a> {
         let Some(function) = Function::from_name(name) else {
             return Err(Fault::new(
                 place,
-                format!("a client's operation :{name}, which is of no known model"),
+                format!("a client operation :{name} of no known model"),
                 "transactions of :r, :w and :append, or the operations of a register, cas-register, set, counter, \
                  bank, mutex, long-fork or comments test",
             ));
@@ -256,7 +256,7 @@ impl<'a> Operations<'a> {
         if function == Function::Transaction && shape != Shape::Nil && !is_failure_note(node, tree) {
             return Err(Fault::new(
                 value.unwrap_or(node).offset,
-                "a transaction that is no list of micro-operations",
+                "a transaction that is not a list of micro-operations",
                 "a list such as [[:append 1 2] [:r 1 nil]]",
             ));
         }
@@ -347,7 +347,7 @@ impl<'a> Operations<'a> {
     #[cold]
     fn of_another(&self, event: &Event, invoke: usize) -> Fault {
         let problem = format!(
-            "process {} completes another operation than the one it invoked in line {}",
+            "process {} completes a different operation than it invoked in line {}",
             self.name_of_process(event),
             self.line_of(invoke)
         );

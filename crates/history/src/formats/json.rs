@@ -397,7 +397,7 @@ impl<'a> Cursor<'a> {
                 "an integer up to 9223372036854775807",
             )),
             Number::Float(value) => {
-                Err(Fault::new(start, format!("{value} is no integer"), format!("an integer ({what})")))
+                Err(Fault::new(start, format!("{value} is not an integer"), format!("an integer ({what})")))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! JSON lines, one transaction a line: the native format.
+//! JSON lines, one transaction per line: the native format.
 //!
 //! What: reads and writes everything a history can hold. The fields of a line, an operation or a clock may come in
 //! any order; fields that the format does not define are refused (`fields`), or ignored and counted where

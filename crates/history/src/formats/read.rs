@@ -19,6 +19,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Where checkers leave a history inside a directory; Jepsen's store has a folder per run and a link to the latest.
+const USUAL_NAMES: [&str; 4] =
+    ["history.edn", "latest/history.edn", "t/latest/history.edn", "latest/history.jsonl"];
+
 /// How a history is to be read.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
@@ -262,8 +266,9 @@ impl<'a> Reading<'a> {
             (Some(file), _) => read_path(&directory.path_of(file), &self.options),
             (None, Some(format)) => Err(ReadError::NotAFile { path: self.path, format }),
             (None, None) => {
-                let (files, below) = (directory.names().len(), history_below(&self.path));
-                Err(ReadError::Directory { path: self.path, files, below })
+                let usual = USUAL_NAMES.iter().map(|name| self.path.join(name)).find(|file| file.is_file());
+                let inside = usual.or_else(|| history_below(&self.path));
+                Err(ReadError::Directory { path: self.path, inside })
             }
         }
     }
@@ -342,7 +347,7 @@ impl<'a> Reading<'a> {
                 let fault = Fault::new(
                     0,
                     format!("the line is longer than {} MiB", LINE_LEN_MAX >> 20),
-                    "one transaction a line, each line ended by a line feed",
+                    "one transaction per line, each line ended by a line feed",
                 );
                 return Err(self.fault(format, stream.waiting(), fault));
             }
@@ -370,7 +375,7 @@ impl<'a> Reading<'a> {
             match length(waiting).map_err(|fault| self.fault(format, waiting, fault))? {
                 Some(frame) => break frame,
                 None if stream.is_at_end() => {
-                    let fault = Fault::new(waiting.len(), "the file is cut off", "another frame");
+                    let fault = Fault::new(waiting.len(), "the file is truncated", "another frame");
                     return Err(self.fault(format, waiting, fault));
                 }
                 None => stream.fill().map_err(|error| self.broken(error))?,

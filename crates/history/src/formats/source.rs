@@ -1,6 +1,6 @@
 //! Where bytes come from: files, streams, directories; compressed or not.
 //!
-//! Files are read, never mapped: a file that is cut off while it is read is an error, where a map would end the process.
+//! Files are read, never mapped: a file that is truncated while it is read is an error, where a map would end the process.
 
 use super::error::ReadError;
 use super::{Fault, ReadOptions};
@@ -265,7 +265,7 @@ impl<'a> FrameBytes<'a> {
         let there = self.len - self.left;
         Fault::new(
             0,
-            format!("the frame holds {} bytes, but {there} are there: the file is cut off", self.len),
+            format!("the frame holds {} bytes, but {there} are there: the file is truncated", self.len),
             "all of it; copy or convert the original again",
         )
     }

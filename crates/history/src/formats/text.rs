@@ -98,7 +98,7 @@ fn parse(line: &[u8]) -> Result<Line, (usize, String)> {
     let is_write = match line.first() {
         Some(b'r') => false,
         Some(b'w') => true,
-        _ => return Err((0, "a line that is no operation".into())),
+        _ => return Err((0, "a line that is not an operation".into())),
     };
     if line.get(1) != Some(&b'(') {
         return Err((1.min(line.len()), "no `(` after the kind of operation".into()));

@@ -1,4 +1,4 @@
-//! Viper's logs: a directory of `J<n>.log`, one file a session, one transaction a line.
+//! Viper's logs: a directory of `J<n>.log`, one file a session, one transaction per line.
 //!
 //! ```text
 //! {"value": [["w", key, value, success], ["r", key, value, dead], …]}
@@ -97,7 +97,7 @@ impl Logs {
                 if rest.is_empty() || rest == b"," {
                     return Ok(node);
                 }
-                Err(Fault::new(json.offset(), "something after the transaction", "one transaction a line"))
+                Err(Fault::new(json.offset(), "something after the transaction", "one transaction per line"))
             });
             let built = parsed.and_then(|node| self.line(node, number, &mut session, &tree, builder));
             if let Err(fault) = built {
@@ -353,7 +353,7 @@ fn refuse_misread_initials(content: &Content<'_>) -> Result<(), WriteError> {
             };
             if misread {
                 let what = format!(
-                    "a read of {} from key {}: whether that is its initial value shows only by nobody writing it",
+                    "a read of {} from key {}: it counts as the initial value only if no transaction writes it",
                     history.values().show(value),
                     history.keys().get(key)
                 );

@@ -106,12 +106,15 @@ impl fmt::Display for WriteError {
                 )
             }
             Self::NeedsDirectory { format } => {
-                write!(f, "the format {format} is a directory of files: give the path of a directory to make")
+                write!(
+                    f,
+                    "the format {format} is a directory of files: give the path of a directory to create"
+                )
             }
             Self::Io { path, source } if source.kind() == io::ErrorKind::StorageFull => {
                 write!(f, "{}: the disk is full", path.display())
             }
-            Self::Io { path, source } => write!(f, "{}: cannot be written: {source}", path.display()),
+            Self::Io { path, source } => write!(f, "cannot write {}: {source}", path.display()),
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(flags: &CertifyFlags, console: &mut Console) -> Outcome {
         return Err(Stop::Limit(format!("{proof}: {} while it is read", guard.why())));
     }
     let text = std::fs::read_to_string(&flags.certificate)
-        .map_err(|error| Stop::Error(format!("{proof}: cannot be read: {error}")))?;
+        .map_err(|error| Stop::Error(format!("cannot read {proof}: {error}")))?;
     let progress = console.progress(1);
     progress.say(format_args!("reading {name}"));
     let loaded = read(&flags.file, &flags.reading, &guard)?;

@@ -61,10 +61,10 @@ pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
 pub(crate) fn read_remarks(path: &Path) -> Result<Vec<Remark>, Stop> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| Stop::Error(format!("{name}: the remarks cannot be read: {error}")))?;
+        .map_err(|error| Stop::Error(format!("cannot read the remarks {name}: {error}")))?;
     Remark::parse_all(&text).map_err(|(line, error)| {
         Stop::Error(format!(
-            "{name}:{line}: no remark: {error}; expected an object like {{\"at\":100,\"until\":200,\"text\":\"…\"}}"
+            "{name}:{line}: not a remark: {error}; expected an object such as {{\"at\":100,\"until\":200,\"text\":\"…\"}}"
         ))
     })
 }
@@ -73,7 +73,7 @@ pub(crate) fn read_remarks(path: &Path) -> Result<Vec<Remark>, Stop> {
 fn refuse(flags: &CheckFlags) -> Result<(), String> {
     if let Some(profile) = flags.policy.profile.filter(|_| flags.all_levels) {
         return Err(format!(
-            "--all-levels asks for the levels of `taipan levels`, --profile for those of {}: leave one out",
+            "--all-levels checks the levels of `taipan levels`, not those of --profile {}: remove one of them",
             profile.name
         ));
     }
@@ -81,19 +81,16 @@ fn refuse(flags: &CheckFlags) -> Result<(), String> {
         return Ok(());
     }
     let of_results = [
-        (flags.certificate.is_some(), "--certificate writes down why results have an explanation or none"),
-        (flags.all_levels, "--all-levels compares levels that timestamps do not decide"),
-        (flags.anomalies, "--anomalies looks for other explanations of the results"),
-        (
-            flags.levels.level.iter().any(|level| level.own.is_some()),
-            "custom levels are decided by the results",
-        ),
-        (flags.policy.profile.is_some(), "--profile is about what results show"),
-        (flags.policy.mixed, "--mixed holds transactions to levels that timestamps do not decide"),
-        (flags.search != SearchFlags::default(), "--strategy and --without are about the search in results"),
+        (flags.certificate.is_some(), "--certificate needs a check by results"),
+        (flags.all_levels, "--all-levels includes levels that need a check by results"),
+        (flags.anomalies, "--anomalies needs a check by results"),
+        (flags.levels.level.iter().any(|level| level.own.is_some()), "custom levels need a check by results"),
+        (flags.policy.profile.is_some(), "--profile needs a check by results"),
+        (flags.policy.mixed, "--mixed needs a check by results"),
+        (flags.search != SearchFlags::default(), "--strategy and --without need a check by results"),
     ];
     match of_results.into_iter().find(|(asked, _)| *asked) {
-        Some((_, why)) => Err(format!("{why}: it cannot be done by timestamps")),
+        Some((_, why)) => Err(format!("{why}: remove --by timestamps")),
         None => Ok(()),
     }
 }

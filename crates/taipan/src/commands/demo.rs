@@ -20,7 +20,7 @@ pub(crate) fn run(console: &mut Console) -> Outcome {
     let folder = tempfile::Builder::new()
         .prefix("taipan-demo-")
         .tempdir()
-        .map_err(|error| Stop::Error(format!("no temporary folder: {error}")))?
+        .map_err(|error| Stop::Error(format!("cannot create a temporary folder: {error}")))?
         .keep();
     let (policy, limits) = (PolicyFlags::default(), LimitFlags::default());
     let checking = Checking::new(&policy, &limits).map_err(Stop::Error)?;

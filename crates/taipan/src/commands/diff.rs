@@ -13,7 +13,7 @@ pub(crate) fn run(flags: &DiffFlags, console: &mut Console) -> Outcome {
     let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
     if let Some(profile) = flags.policy.profile.filter(|_| flags.level.is_empty()) {
         return Err(Stop::Error(format!(
-            "--profile {} needs --level: its own name of a level",
+            "--profile {} needs --level with one of its level names",
             profile.name
         )));
     }
@@ -52,7 +52,7 @@ fn side(
     let name = file.display().to_string();
     if let Some(text) = results(file) {
         return Run::parse(&name, &text).map_err(|(line, error)| {
-            Stop::Error(format!("{name}:{line}: no line of `taipan check --output json`: {error}"))
+            Stop::Error(format!("{name}:{line}: not a line of `taipan check --output json`: {error}"))
         });
     }
     progress.say(format_args!("reading {name}"));

@@ -14,10 +14,10 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
     if let Some(name) = &flags.anomaly {
         return page(name, console);
     }
-    let Some(file) = &flags.file else { return Err(Stop::Error("no history was given".to_owned())) };
+    let Some(file) = &flags.file else { return Err(Stop::Error("no history given".to_owned())) };
     let is_about_part = matches!(flags.output, ExplainOutput::Notation | ExplainOutput::Jsonl);
     if !flags.save.is_empty() && flags.levels.level.len() > 1 {
-        return Err(Stop::Error("--save is about one level: give --level once".to_owned()));
+        return Err(Stop::Error("--save needs exactly one --level".to_owned()));
     }
     let targets: Vec<(&Path, Format)> = flags
         .save
@@ -26,7 +26,7 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
             let name = out.file_name().unwrap_or_default().to_string_lossy();
             let format = Format::from_file_name(&name).ok_or_else(|| {
                 format!(
-                    "{}: its name does not tell the format to write: end it in .jsonl, .hist or .tph",
+                    "cannot infer the format of {} from its name: use .jsonl, .hist or .tph",
                     out.display()
                 )
             })?;
@@ -138,14 +138,14 @@ impl Part {
         let Finding { file, claim, verdict, .. } = finding;
         let Some(reduced) = &self.reduced else {
             let why = match finding.anomaly {
-                Some(_) => "no smaller part was found violated by itself in time",
+                Some(_) => "timed out before a smaller violating history was found",
                 None => "nothing is violated",
             };
             console.note(format_args!("{file}: {claim}: {verdict}: {why}"));
             return Ok(());
         };
         let Size { transactions, operations, .. } = Size::of(&reduced.history);
-        let open = if reduced.is_minimal { "" } else { "; it may be smaller yet, the time was up" };
+        let open = if reduced.is_minimal { "" } else { "; timed out, so it may not be minimal" };
         for (path, format) in targets {
             write_path(&reduced.history, *format, path).map_err(|error| Stop::Error(error.to_string()))?;
             console.note(format_args!(

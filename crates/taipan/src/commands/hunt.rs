@@ -29,7 +29,9 @@ fn said(error: impl Display) -> Stop {
 }
 
 fn scripted(database: &dyn Database) -> Result<&dyn Scripted, Stop> {
-    database.scripted().ok_or_else(|| Stop::Error(format!("{} does not speak SQL", database.name())))
+    database.scripted().ok_or_else(|| {
+        Stop::Error(format!("{} does not speak SQL; `taipan hunt` needs a SQL database", database.name()))
+    })
 }
 
 fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
@@ -45,8 +47,9 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
         show(summary, &progress);
         for group in &summary.groups[saver.files.len()..] {
             if saver.save(group) {
-                progress
-                    .pause(|| console.note(format_args!("found: {} ({})", group.signature, saver.last())));
+                progress.pause(|| {
+                    console.note(format_args!("found: {}; saved as {}", group.signature, saver.last()))
+                });
             }
         }
         !interrupt.is_asked() && saver.trouble.is_none()
@@ -110,10 +113,7 @@ fn level(name: &str, supported: &[Isolation]) -> Result<Isolation, Stop> {
     let found = supported.iter().find(|level| level.is_called(name)).copied();
     found.ok_or_else(|| {
         let names: Vec<&str> = supported.iter().map(|level| level.name).collect();
-        Stop::Error(format!(
-            "there is no level {name:?} at which statements see committed data only; there are {}",
-            names.join(", ")
-        ))
+        Stop::Error(format!("unknown level {name:?}; expected one of: {}", names.join(", ")))
     })
 }
 
@@ -130,7 +130,7 @@ fn revive(database: &dyn Database) -> Result<Option<String>, Failure> {
 fn show(summary: &Summary, progress: &Progress) {
     let Summary { cases, tally, groups, .. } = summary;
     progress.say(format_args!(
-        "{cases} cases ({:.1} a second), {} statements ({:.1} % accepted, {} of {} parts of SQL), {} transactions \
+        "{cases} cases ({:.1}/s), {} statements ({:.1} % accepted, {} of {} SQL features), {} transactions \
          committed, {} aborted, {} findings",
         rate(summary),
         tally.statements,
@@ -216,7 +216,7 @@ fn text(
     writeln!(out, "{} at {}", database.name(), levels.join(", "))?;
     writeln!(
         out,
-        "{} cases in {:.1} s ({:.1} a second, {:.0} % of the time in the database), seed {}",
+        "{} cases in {:.1} s ({:.1}/s, {:.0} % of the time in the database), seed {}",
         summary.cases,
         summary.elapsed.as_secs_f64(),
         rate(summary),
@@ -225,7 +225,7 @@ fn text(
     )?;
     writeln!(
         out,
-        "{} statements, {:.2} % accepted; {} transactions committed, {} aborted",
+        "{} statements ({:.2} % accepted), {} transactions committed, {} aborted",
         tally.statements,
         accepted(summary),
         tally.committed,
@@ -233,12 +233,12 @@ fn text(
     )?;
     writeln!(
         out,
-        "{} executions; taken out: {} statements that waited, {} on cycles; {} compared; {} cases given up",
-        tally.rounds, tally.blocked, tally.cyclic, tally.compared, tally.abandoned
+        "{} statements compared in {} runs (skipped: {} that waited for locks, {} on cycles; {} cases given up)",
+        tally.compared, tally.rounds, tally.blocked, tally.cyclic, tally.abandoned
     )?;
     let unseen: Vec<&str> =
         ::hunt::FEATURES.into_iter().filter(|name| !summary.features.contains_key(name)).collect();
-    writeln!(out, "{} of {} parts of SQL used", summary.features.len(), ::hunt::FEATURES.len())?;
+    writeln!(out, "{} of {} SQL features used", summary.features.len(), ::hunt::FEATURES.len())?;
     if !unseen.is_empty() {
         writeln!(out, "not used: {}", unseen.join(", "))?;
     }
@@ -246,16 +246,16 @@ fn text(
     refusals.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     for (why, (count, example)) in refusals.into_iter().take(3) {
         let why: Vec<&str> = why.split_whitespace().collect();
-        writeln!(out, "{count} refused: {}; such as {example}", why.join(" "))?;
+        writeln!(out, "{count} rejected: {}; for example {example}", why.join(" "))?;
     }
     if summary.fleeting > 0 {
-        writeln!(out, "{} findings did not come again and are left out", summary.fleeting)?;
+        writeln!(out, "{} findings could not be reproduced and are left out", summary.fleeting)?;
     }
     if summary.groups.is_empty() {
         writeln!(out, "nothing found")?;
     }
     for (group, file) in summary.groups.iter().zip(files) {
-        writeln!(out, "\n{} × {} ({})", group.count, group.signature, group.discovery.isolation.name)?;
+        writeln!(out, "\n{} × {} at {}", group.count, group.signature, group.discovery.isolation.name)?;
         for line in told(group) {
             writeln!(out, "  {line}")?;
         }
@@ -334,7 +334,7 @@ fn replay(flags: &HuntFlags, file: &str, console: &mut Console) -> Outcome {
     writeln!(out, "{} at {}", database.name(), isolation.name)?;
     let taken = script.case.steps.len() - examined.case.steps.len();
     if taken > 0 {
-        writeln!(out, "{taken} statements were refused, waited or lay on cycles, and were taken out")?;
+        writeln!(out, "{taken} statements skipped (rejected, waited for locks, or on cycles)")?;
     }
     match &examined.finding {
         None => writeln!(out, "nothing found")?,

@@ -24,6 +24,6 @@ pub(crate) fn man(flags: &ManFlags, console: &mut Console) -> Outcome {
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
         .map_err(|error| Stop::Error(format!("{}: {error}", folder.display())))?;
-    console.note(format_args!("the manual is in {}", folder.display()));
+    console.note(format_args!("wrote the manual pages to {}", folder.display()));
     Ok(Exit::Accepted)
 }

@@ -25,13 +25,19 @@ pub(crate) fn run(flags: &LevelsFlags, console: &mut Console) -> Outcome {
 }
 
 fn list(out: &mut impl Write, rows: &[&LevelRow]) -> io::Result<()> {
-    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
-    let anomalies = rows.iter().map(|row| row.anomaly.len()).max().unwrap_or(0);
+    const HEADER: [&str; 2] = ["LEVEL", "BROKEN BY"];
+    let widest = |name: fn(&LevelRow) -> &str, header: &str| {
+        rows.iter().map(|row| name(row).len()).chain([header.len()]).max().unwrap_or(0)
+    };
+    let width = widest(|row| row.name, HEADER[0]);
+    let anomalies = widest(|row| row.anomaly, HEADER[1]);
+    writeln!(out, "{:width$}  {:anomalies$}  ALSO CALLED", HEADER[0], HEADER[1])?;
     for row in rows {
         let aliases = row.aliases.join(", ");
-        writeln!(out, "{:width$}  {:anomalies$}  {aliases}", row.name, row.anomaly)?;
+        let line = format!("{:width$}  {:anomalies$}  {aliases}", row.name, row.anomaly);
+        writeln!(out, "{}", line.trim_end())?;
     }
-    writeln!(out, "\nA level, the anomaly that breaks it, its other names. `taipan levels LEVEL` says more.")
+    writeln!(out, "\n`taipan levels LEVEL` shows details.")
 }
 
 fn details(out: &mut impl Write, rows: &[&LevelRow]) -> io::Result<()> {
@@ -44,7 +50,7 @@ fn details(out: &mut impl Write, rows: &[&LevelRow]) -> io::Result<()> {
         writeln!(out, "  forbids      {}", row.forbids)?;
         writeln!(out, "  broken by    {}", row.anomaly)?;
         writeln!(out, "  implies      {}", phrase(&neighbours(row, Side::Weaker)))?;
-        writeln!(out, "  follows from {}", phrase(&neighbours(row, Side::Stronger)))?;
+        writeln!(out, "  implied by   {}", phrase(&neighbours(row, Side::Stronger)))?;
         writeln!(out, "  source       {}", row.source)?;
     }
     Ok(())

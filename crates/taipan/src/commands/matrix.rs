@@ -15,8 +15,8 @@ pub(crate) fn run(flags: &MatrixFlags, console: &mut Console) -> Outcome {
     if let Some(name) = flags.trace.as_deref().filter(|name| !name.is_empty())
         && !SCHEDULES.iter().any(|schedule| is_asked_for(schedule.name, name))
     {
-        let names: Vec<&str> = SCHEDULES.iter().map(|schedule| schedule.name).collect();
-        return Err(Stop::Error(format!("there is no anomaly {name:?}; there are {}", names.join(", "))));
+        let names = SCHEDULES.iter().map(|schedule| schedule.name);
+        return Err(Stop::Error(history::suggest::unknown("anomaly", name, names)));
     }
     let matrices = play(flags, console)?;
     let Some(first) = matrices.first() else { return Ok(Exit::Accepted) };
@@ -27,7 +27,8 @@ pub(crate) fn run(flags: &MatrixFlags, console: &mut Console) -> Outcome {
     }
     let unstable = matrices.iter().skip(1).filter(|matrix| !agree(first, matrix)).count();
     if unstable > 0 {
-        console.error(format_args!("{unstable} of {} runs differ from the first", matrices.len()));
+        console
+            .error(format_args!("{unstable} of {} runs gave another result than the first", matrices.len()));
         return Ok(Exit::Violated);
     }
     Ok(if first.surprises().next().is_some() { Exit::Violated } else { Exit::Accepted })
@@ -74,20 +75,23 @@ fn agree(one: &Matrix, other: &Matrix) -> bool {
     seen(one) == seen(other)
 }
 
-/// `X` occurs, `–` does not; `!` beside it: not what is known.
+/// What a cell says; `!`: not what is known of the database.
 fn mark(cell: &Cell) -> String {
-    format!("{}{}", if cell.seen { "X" } else { "–" }, if cell.is_surprising() { " !" } else { "" })
+    format!("{}{}", if cell.seen { "possible" } else { "-" }, if cell.is_surprising() { " !" } else { "" })
 }
+
+/// The width of the widest cell, `possible !`.
+const CELL_WIDTH: usize = 10;
 
 fn text(matrix: &Matrix, flags: &MatrixFlags, console: &mut Console) -> Result<(), Stop> {
     let out = console.out();
-    writeln!(out, "{}: X occurs, – does not, ! not as expected\n", matrix.database)?;
+    writeln!(out, "{}: anomalies by isolation level\n", matrix.database)?;
     let names = matrix.levels.iter().map(|level| level.name.to_owned()).collect();
     writeln!(out, "{}", line("", names, matrix))?;
     for row in &matrix.rows {
         writeln!(out, "{}", line(row.schedule.name, row.cells.iter().map(mark).collect(), matrix))?;
     }
-    writeln!(out)?;
+    writeln!(out, "\npossible: the anomaly occurred. -: it did not. !: not what is known of this database.")?;
     for guarantee in guarantees(matrix) {
         writeln!(out, "{guarantee}")?;
     }
@@ -116,7 +120,7 @@ fn guarantees(matrix: &Matrix) -> Vec<String> {
 fn line(head: &str, cells: Vec<String>, matrix: &Matrix) -> String {
     let mut line = format!("{head:16}");
     for (cell, level) in cells.iter().zip(&matrix.levels) {
-        let _ = write!(line, "  {cell:width$}", width = level.name.chars().count());
+        let _ = write!(line, "  {cell:width$}", width = level.name.chars().count().max(CELL_WIDTH));
     }
     line.trim_end().to_owned()
 }
@@ -158,7 +162,7 @@ fn page(matrix: &Matrix) -> String {
     let title = format!("Anomaly matrix of {}", escaped(&matrix.database));
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style>\
-         <h1>{title}</h1><p>X occurs, – does not; framed: not as expected.</p><table><tr><th>anomaly</th>"
+         <h1>{title}</h1><p>possible: the anomaly occurred; -: it did not; framed: not what is known of this database.</p><table><tr><th>anomaly</th>"
     );
     for level in &matrix.levels {
         let _ = write!(page, "<th>{}</th>", escaped(level.name));

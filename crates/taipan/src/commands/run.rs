@@ -10,6 +10,7 @@ use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
 use checker::Level;
 use databases::Limit;
+use history::Status;
 use std::io::Write;
 
 pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
@@ -40,20 +41,22 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
         }
     };
     let a_second = opened.history.len() as f64 / recorded.time.as_secs_f64().max(1e-9);
-    console.note(format_args!("{}: {} ({a_second:.0} a second)", recorded.database, opened.counts()));
+    console.note(format_args!("{}: {} ({a_second:.0}/s)", recorded.database, opened.counts()));
+    if let Some(hint) = abort_hint(&opened) {
+        console.note(hint);
+    }
     for planted in &recorded.planted {
         console.note(format_args!("planted {}", recording::place(planted)));
     }
     let mut exit = Exit::Accepted;
     if let Some(live) = &recorded.live {
         for violation in &live.violations {
-            console.note(format_args!("while it ran: {violation}"));
+            console.note(format_args!("during the run: {violation}"));
         }
         let (settled, count) = (live.settled(), live.count);
-        let left = if live.judges_conflicts { "" } else { "; conflicts of writes are left to the check" };
+        let left = if live.judges_conflicts { "" } else { "; write conflicts are checked afterwards" };
         console.note(format_args!(
-            "while it ran: {settled} transactions by their timestamps, {count} violations of snapshot \
-             isolation{left}"
+            "during the run: {settled} transactions checked by their timestamps, {count} violations of snapshot isolation{left}"
         ));
         exit = if count > 0 { Exit::Violated } else { exit };
     }
@@ -85,12 +88,24 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     Ok(exit)
 }
 
+/// What to change where most transactions abort, which leaves little to check.
+fn abort_hint(opened: &Opened) -> Option<String> {
+    let aborted = opened.history.transactions().filter(|txn| txn.status() == Status::Aborted).count();
+    (2 * aborted > opened.history.len()).then(|| {
+        let share = 100 * aborted / opened.history.len();
+        format!(
+            "{share} % of the transactions aborted, so little is tested: use fewer sessions (--sessions), more keys \
+             (--set keys=N) or a weaker level (--isolation)"
+        )
+    })
+}
+
 fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
     let progress = console.progress(flags.plan.transactions);
     progress.say(format_args!("running on {}", flags.target));
     let target = flags.target.expose();
     if target.starts_with("sim:") && flags.live {
-        return Err("--live is for databases that run; a simulated one has run when it is checked".to_owned());
+        return Err("--live needs a real database, not a simulated one".to_owned());
     }
     if target.starts_with("sim:") {
         let target: workload::Target = target.parse().map_err(|error| format!("{error}"))?;
@@ -103,7 +118,7 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
     let settings = flags.plan.plan()?;
     if let Some(file) = flags.record.as_ref().filter(|file| file.extension().is_none_or(|end| end != "jsonl"))
     {
-        return Err(format!("{}: what happens is recorded as plain .jsonl", file.display()));
+        return Err(format!("cannot record to {}: the name must end in .jsonl", file.display()));
     }
     let mut database =
         databases::open_with(&flags.target, &passwords()).map_err(|failure| failure.to_string())?;

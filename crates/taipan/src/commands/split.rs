@@ -32,7 +32,7 @@ pub(crate) fn run(flags: &SplitFlags, console: &mut Console) -> Outcome {
     };
     let (least, most) = (counts.iter().min().unwrap_or(&0), counts.iter().max().unwrap_or(&0));
     console.note(format_args!(
-        "{name} to {} shards in {}: {} transactions, {least} to {most} a shard",
+        "{name} to {} shards in {}: {} transactions, {least} to {most} per shard",
         counts.len(),
         flags.folder.display(),
         counts.iter().sum::<u64>()

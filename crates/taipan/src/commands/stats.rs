@@ -88,8 +88,10 @@ fn text(
     row(
         "values",
         match summary.repeated_writes {
-            0 => "unique: every read tells its writer".to_owned(),
-            many => format!("{many} writes repeat a value of their key: reads leave the writer open"),
+            0 => "unique: every read has exactly one possible writer".to_owned(),
+            many => {
+                format!("{many} writes repeat a value of their key: reads may have several possible writers")
+            }
         },
     )?;
     row("client clocks", share(summary.client_clocks, summary.transactions))?;

@@ -32,7 +32,7 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
     let spill = Scratch::new("taipan-watch-").map_err(|failure| Stop::Error(failure.to_string()))?;
     let said = |error: String| Stop::Error(error);
     if flags.max_memory.is_some_and(|bytes| bytes < MEMORY_MIN_BYTES) {
-        return Err(said("--max-memory must be 32M or more".to_owned()));
+        return Err(said("--max-memory must be at least 32M".to_owned()));
     }
     let note = |note: String| {
         use io::Write;
@@ -126,7 +126,7 @@ fn ended_early(trouble: &Trouble, console: &mut Console) -> Outcome {
     if !crew::is_gone(&trouble.error) {
         return Err(Stop::Error(trouble.to_string()));
     }
-    console.error(format_args!("{trouble}; what was told before is certain"));
+    console.error(format_args!("{trouble}; findings reported before stand"));
     Ok(Exit::Undecided)
 }
 
@@ -156,18 +156,18 @@ impl Monitor {
             console.note(worker);
         }
         let memory = limits::resident_bytes().unwrap_or(0) >> 20;
-        console.note(format_args!("{} transactions, {rate:.0}/s, {memory} MB in all", status.received));
+        console.note(format_args!("{} transactions, {rate:.0}/s, {memory} MB in total", status.received));
         let most = status.workers.iter().max_by_key(|worker| worker.pieces);
         let all: u64 = status.workers.iter().map(|worker| worker.pieces).sum();
         if let Some(most) = most.filter(|most| most.pieces * status.workers.len() as u64 > 2 * all) {
-            console.note(format_args!("worker {} has far more to do than the others", most.worker));
+            console.note(format_args!("worker {} has much more to do than the others", most.worker));
         }
     }
 }
 
 fn pace(flags: &WatchFlags) -> Pace {
     match flags.window {
-        _ if flags.told => Pace::Told,
+        _ if flags.explicit_watermarks => Pace::Told,
         Some(transactions) => Pace::Window { transactions, longest: transactions },
         None => Pace::Grace { grace: flags.grace, longest: flags.longest },
     }
@@ -179,19 +179,18 @@ fn database(flags: &WatchFlags) -> Result<Option<Address>, String> {
     let urls: Vec<&str> = names.filter(|name| following::is_database(name)).collect();
     match urls.as_slice() {
         [] if flags.slot.is_some() || !flags.table.is_empty() => {
-            Err("--table and --slot belong to a database that is followed: postgres://USER@HOST/DATABASE".to_owned())
+            Err("--table and --slot need a database to follow: postgres://USER@HOST/DATABASE".to_owned())
         }
         [] => Ok(None),
         _ if flags.level.rule != Rule::SnapshotIsolation => Err(
-            "a followed database is checked at snapshot isolation: the order of commits is not that of a serializable \
-             execution"
+            "a followed database can only be checked at snapshot isolation: its commit order need not be a serial order"
                 .to_owned(),
         ),
-        _ if flags.window.is_some() || flags.told => {
-            Err("for a followed database --grace and --longest say when verdicts become final".to_owned())
+        _ if flags.window.is_some() || flags.explicit_watermarks => {
+            Err("with a followed database, only --grace and --longest decide when verdicts become final: remove --window or --explicit-watermarks".to_owned())
         }
         [url] => Ok(Some(Address::from(*url))),
-        _ => Err("one database can be followed at a time".to_owned()),
+        _ => Err("only one database can be followed".to_owned()),
     }
 }
 
@@ -229,8 +228,7 @@ fn summarise(ended: &Ended, console: &mut Console) {
         .collect();
     let found = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
     let open = status.received - status.checked;
-    let rest =
-        if ended.is_final || open == 0 { String::new() } else { format!("; {open} are not final yet") };
+    let rest = if ended.is_final || open == 0 { String::new() } else { format!("; {open} not final yet") };
     console.note(format_args!("{} transactions arrived, found {found}{rest}", status.received));
     if let Some(joined) = &ended.joined {
         console.note(format_args!("{joined}"));

@@ -1,8 +1,8 @@
-//! When text is coloured: `--color`.
+//! When text is colored: `--color`.
 
 use clap::ValueEnum;
 
-/// When text is coloured.
+/// When text is colored.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set

@@ -1,50 +1,58 @@
 //! What the user can type for commands that drive a database.
 
+use super::values::{self, Offered, sql_targets};
 use super::{count, seconds};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use databases::Fault;
+use databases::{Fault, SCHEDULES};
+use history::suggest;
 use std::time::Duration;
 
 /// How the workload is run on a real database.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "On a real database")]
 pub(crate) struct LoadFlags {
-    /// How long a session waits between two transactions, in seconds
+    /// Pause between transactions
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "0")]
     pub(crate) think: Duration,
 
-    /// One transaction in four waits before each operation, at random up to so many seconds: it stays open while
-    /// others begin and commit
+    /// Keep some transactions open longer
+    ///
+    /// A quarter of them sleep up to SECS, at random, before each operation, so that they stay open while others begin and commit.
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "0")]
     pub(crate) pause: Duration,
 
-    /// Keep sessions together: none is more than so many transactions ahead of the slowest
+    /// Most transactions ahead of the slowest session
     #[arg(long, value_name = "N")]
     pub(crate) lead: Option<u64>,
 
-    /// Spread the keys over their whole range, so that those in use at the same time lie on different pages
+    /// Spread keys so that they lie on different pages
     #[arg(long)]
     pub(crate) spread_keys: bool,
 
-    /// Make the point reads of transactions that write locking reads
-    #[arg(long, value_name = "LOCK", default_value = "none")]
+    /// Use locking reads in transactions that write
+    #[arg(long, value_name = "LOCK", default_value = "none", hide_short_help = true)]
     pub(crate) lock_reads: LockReads,
 
-    /// Disturb the database: NAME@SECS; may be given several times
-    #[arg(long, value_name = "FAULT", value_parser = fault)]
+    /// Inject a fault at a time: NAME@SECS (repeatable)
+    ///
+    /// Faults: kill-connection, kill-server, restart-server, pause-server.
+    #[arg(long, value_name = "FAULT", value_parser = faults(), hide_possible_values = true)]
     pub(crate) fault: Vec<(Duration, Fault)>,
 
-    /// A server that does not answer for so many seconds hangs: a throw-away server is replaced, with another one the
-    /// run ends. A statement that waits for a lock as long is given up, too
-    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "100")]
+    /// Longest time a server may take to answer, in seconds
+    ///
+    /// A server that takes longer hangs: a temporary server is replaced, with any other one the run ends. A statement that
+    /// waits that long for a lock is canceled, too.
+    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "100", hide_short_help = true)]
     pub(crate) patience: Duration,
 
-    /// Leave out the statements' texts
-    #[arg(long)]
+    /// Do not record the text of statements
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_statements: bool,
 
-    /// Leave out the clock around each operation
-    #[arg(long)]
+    /// Do not record the times of single operations
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_operation_clocks: bool,
 }
 
@@ -69,78 +77,101 @@ impl From<LockReads> for history::Lock {
     }
 }
 
-/// The anomaly matrix of a live database: which anomalies occur at which level, against what is known
+/// Show which anomalies a database allows at which level
 ///
-/// Each of the scripted schedules of hermitage is played at each isolation level of the database.
+/// Plays the scripted schedules of hermitage at each isolation level and compares the outcome with what is known of the
+/// database. On a running server, drops and creates the table taipan_matrix, which is removed at the end.
 #[derive(Debug, Args)]
-#[command(after_help = matrix_help())]
+#[command(after_help = "\
+Targets: sqlite:, postgres:temp, mariadb:temp, mysql:temp, or the URL of a
+running server (drops and creates table taipan_matrix)
+Exit status: 0 as expected, 1 unexpected, 3 usage or connection error.
+Examples: taipan help matrix")]
+#[command(after_long_help = matrix_help())]
 pub(crate) struct MatrixFlags {
-    /// The database; see below
-    #[arg(value_name = "TARGET")]
+    /// The database
+    #[arg(value_name = "TARGET", value_parser = sql_targets(), hide_possible_values = true)]
     pub(crate) target: ::databases::Address,
 
-    /// How to print it
+    /// Output form
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: MatrixOutput,
 
-    /// Show every step and its answer, of this anomaly or of all
-    #[arg(long, value_name = "ANOMALY", num_args = 0..=1, default_missing_value = "")]
+    /// Show every step and its answer [default: of all anomalies]
+    #[arg(long, value_name = "ANOMALY", num_args = 0..=1, default_missing_value = "", value_parser = schedules(), hide_possible_values = true)]
     pub(crate) trace: Option<String>,
 
-    /// Play everything so many times; every run must agree
+    /// Repeat N times; all runs must agree
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u32>(1.., "1"))]
     pub(crate) runs: u32,
 
-    /// A server that does not answer for so many seconds hangs: a throw-away server is replaced, with another one the
-    /// matrix ends
+    /// Longest time a server may take to answer, in seconds
+    ///
+    /// A server that takes longer hangs: a temporary server is replaced, with any other one the matrix ends.
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
     pub(crate) patience: Duration,
 }
 
-/// How the matrix is printed.
+/// Output form of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MatrixOutput {
     /// For people
     Text,
-    /// One JSON object a line, for every anomaly and level
+    /// One JSON object per line, one per anomaly and level
     Json,
-    /// One self-contained page
+    /// One self-contained HTML page
     Html,
 }
 
-/// The targets that are live databases, a line each.
+/// The targets that are live databases, one per line.
 pub(super) fn targets() -> String {
     table(|_| true)
 }
 
 /// Those of them that speak SQL.
-pub(super) fn sql_targets() -> String {
+pub(super) fn sql_table() -> String {
     table(::databases::TargetForm::speaks_sql)
 }
 
 fn table(is_wanted: impl Fn(&::databases::TargetForm) -> bool) -> String {
     let rows = ::databases::TARGETS.iter().filter(|row| is_wanted(row));
-    let rows: Vec<String> = rows.map(|row| format!("  {:30} {}", row.form, row.meaning)).collect();
-    format!("Targets:\n{}", rows.join("\n"))
+    format!("Targets:\n{}", rows.map(|row| target_row(row.form, row.meaning)).collect::<String>())
+}
+
+pub(super) fn target_row(form: &str, meaning: &str) -> String {
+    values::row(29, form, meaning)
 }
 
 fn matrix_help() -> String {
-    sql_targets()
+    sql_table()
         + "
-
-Exit status: 0 if all is as expected, 1 if something is not, 3 for errors.
+Exit status: 0 as expected, 1 unexpected, 3 usage or connection error.
 
 Examples:
   taipan matrix postgres:temp
-  taipan matrix 'mariadb:temp?innodb_snapshot_isolation=ON' --output html > matrix.html
+  taipan matrix mariadb:temp --output html > matrix.html
+  taipan matrix 'mariadb:temp?innodb_snapshot_isolation=ON'
   taipan matrix mariadb:temp --trace P4"
 }
 
 /// `NAME@SECS`.
-fn fault(text: &str) -> Result<(Duration, Fault), String> {
-    let names = || Fault::ALL.map(|(name, _)| name).join(", ");
-    let (name, when) = text.split_once('@').ok_or("expected NAME@SECS, such as kill-server@10")?;
-    let known = Fault::ALL.iter().find(|(known, _)| *known == name);
-    let (_, fault) = known.ok_or_else(|| format!("there is no fault {name:?}; there are {}", names()))?;
-    Ok((seconds(when)?, *fault))
+fn faults() -> Offered<(Duration, Fault)> {
+    Offered::new(
+        |text| {
+            let (name, when) = text.split_once('@').ok_or("expected NAME@SECS, such as kill-server@10")?;
+            let known = Fault::ALL.iter().find(|(known, _)| *known == name);
+            let names = Fault::ALL.map(|(name, _)| name);
+            let (_, fault) = known.ok_or_else(|| suggest::unknown("fault", name, names))?;
+            Ok((seconds(when)?, *fault))
+        },
+        || Fault::ALL.map(|(name, _)| PossibleValue::new(format!("{name}@"))).into(),
+    )
+}
+
+/// An anomaly of the matrix; empty: all.
+fn schedules() -> Offered<String> {
+    Offered::new(
+        |name| Ok(name.to_owned()),
+        || SCHEDULES.iter().map(|schedule| PossibleValue::new(schedule.name)).collect(),
+    )
 }

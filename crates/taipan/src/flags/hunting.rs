@@ -1,98 +1,109 @@
 //! What the user can type for `taipan hunt`.
 
-use super::databases::sql_targets;
+use super::databases::sql_table;
+use super::values::{Offered, sql_targets};
 use super::{count, seconds};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use history::suggest;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Look for transactional bugs: random SQL in interleaved transactions, compared with the same statements without them
+/// Fuzz a SQL engine for transaction bugs
 ///
-/// Random schemas, rows and interleaved transactions are executed; which statement depends on which is found out from
-/// reads around each of them; the statements are executed again one by one, in other orders that keep the dependencies,
-/// on the same rows. Any difference is a bug of the database. What is found is reduced and saved as one SQL file.
-/// Tables named hunt0, hunt1, … and views named huntv0, … are dropped and made anew.
+/// Runs random SQL in interleaved transactions over random schemas and rows. Reads around each statement show which
+/// statement depends on which. The statements are then run again one by one, outside transactions, in other orders that
+/// keep the dependencies, on the same rows. Any difference is a bug. Findings are reduced and saved as one SQL file each.
+/// Drops and creates tables named hunt0, hunt1, … and views named huntv0, …; they are not removed at the end.
 #[derive(Debug, Args)]
-#[command(after_help = help())]
+#[command(after_help = "\
+Drops and creates tables hunt0, hunt1, … and views huntv0, … on the server.
+Exit status: 0 nothing found, 1 at least one bug found, 3 error.
+Targets, weights and examples: taipan help hunt")]
+#[command(after_long_help = help())]
 pub(crate) struct HuntFlags {
-    /// The database; see below
-    #[arg(value_name = "TARGET")]
+    /// The database
+    #[arg(value_name = "TARGET", value_parser = sql_targets(), hide_possible_values = true)]
     pub(crate) target: ::databases::Address,
 
-    /// Only at this level, by the database's own name; may be given several times [default: all in turns]
+    /// Isolation level, by the database's name (repeatable) [default: all]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) isolation: Vec<String>,
 
-    /// Where randomness starts: the same seed gives the same cases
+    /// Random seed; the same seed gives the same cases
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Stop after so many cases
+    /// Stop after N cases
     #[arg(long, value_name = "N")]
     pub(crate) cases: Option<u64>,
 
-    /// Stop after so many seconds [default: 60, if no number of cases is given]
+    /// Stop after SECS seconds [default: 60, none with --cases]
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) time: Option<Duration>,
 
-    /// Stop after so many distinct findings
+    /// Stop after N distinct findings
     #[arg(long, value_name = "N")]
     pub(crate) findings: Option<usize>,
 
-    /// Transactions of a case
+    /// Transactions per case
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = count::<u32>(1..=100, "4"))]
     pub(crate) transactions: u32,
 
-    /// Statements of a transaction
+    /// Statements per transaction
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count::<u32>(1..=100, "5"))]
     pub(crate) statements: u32,
 
-    /// Tables of a schema, at most
+    /// Most tables per schema
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = count::<u32>(1..=20, "3"))]
     pub(crate) tables: u32,
 
-    /// Rows of a table at the start, at most
+    /// Most rows per table at the start
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = count::<u32>(1..=1000, "10"))]
     pub(crate) rows: u32,
 
-    /// How deep expressions and sub-queries go
+    /// Deepest nesting of expressions and subqueries
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = count::<u32>(0..=8, "3"))]
     pub(crate) depth: u32,
 
-    /// Orders without transactions that each case is compared with
+    /// Serial orders to compare each case with
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = count::<u32>(1.., "2"))]
     pub(crate) orders: u32,
 
-    /// How often something is generated, such as update=40; may be given several times
-    #[arg(long, value_name = "NAME=N", value_parser = weight)]
+    /// Change a weight, such as update=40 (repeatable)
+    #[arg(long, value_name = "NAME=N", value_parser = weights(), hide_possible_values = true)]
     pub(crate) weight: Vec<(String, u64)>,
 
-    /// What writes are held to where they look at newer rows than plain reads do (MariaDB's and MySQL's repeatable read)
+    /// Rows that writes are expected to see at REPEATABLE READ
+    ///
+    /// For MariaDB and MySQL, whose writes see newer rows than plain reads do.
     #[arg(long, value_name = "STATE", default_value = "newest")]
     pub(crate) writes_see: WritesSee,
 
-    /// Do not hold executions to the level's promise as well
+    /// Do not also check the isolation level
     #[arg(long)]
     pub(crate) no_levels: bool,
 
-    /// How long to reduce a finding, in seconds
+    /// Time to reduce a finding, in seconds
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
     pub(crate) reduce: Duration,
 
-    /// A statement that takes so many seconds without waiting for a lock hangs, which is a finding; so does a server
-    /// that does not answer. A throw-away server is replaced
+    /// Longest time a statement may take, in seconds
+    ///
+    /// A statement that takes longer without waiting for a lock hangs, which is a finding; so does a server that does not
+    /// answer. A temporary server is replaced.
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
     pub(crate) patience: Duration,
 
-    /// Where findings are saved
+    /// Folder for findings
     #[arg(long, value_name = "DIR", default_value = "taipan-hunt")]
     pub(crate) save: PathBuf,
 
-    /// Execute a saved case again instead, and tell what it shows
+    /// Run a saved case again instead
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
 
-    /// How to print the report
+    /// Output form
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: HuntOutput,
 }
@@ -106,35 +117,38 @@ pub(crate) enum WritesSee {
     Snapshot,
 }
 
-/// How the report is printed.
+/// Output form of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HuntOutput {
     /// For people
     Text,
-    /// One JSON object a line: each finding, then the summary
+    /// One JSON object per line: each finding, then the summary
     Json,
 }
 
 /// `NAME=N`.
-fn weight(text: &str) -> Result<(String, u64), String> {
-    let names = || hunt::Choice::ALL.map(|(_, name, _)| name).join(", ");
-    let (name, weight) = text.split_once('=').ok_or("expected NAME=N, such as update=40")?;
-    let weight = weight.parse().map_err(|_| format!("{weight:?} is no weight"))?;
-    if !hunt::Weights::default().set(name, weight) {
-        return Err(format!("there is no {name:?}; there are {}", names()));
-    }
-    Ok((name.to_owned(), weight))
+fn weights() -> Offered<(String, u64)> {
+    Offered::new(
+        |text| {
+            let (name, weight) = text.split_once('=').ok_or("expected NAME=N, such as update=40")?;
+            let weight = weight.parse().map_err(|_| format!("expected a whole number, not {weight:?}"))?;
+            match hunt::Weights::default().set(name, weight) {
+                true => Ok((name.to_owned(), weight)),
+                false => Err(suggest::unknown("weight", name, hunt::Choice::ALL.map(|(_, name, _)| name))),
+            }
+        },
+        || hunt::Choice::ALL.map(|(_, name, _)| PossibleValue::new(format!("{name}="))).into(),
+    )
 }
 
 fn help() -> String {
-    let weights = hunt::Choice::ALL.map(|(_, name, weight)| format!("{name}={weight}")).join(", ");
-    sql_targets()
+    let weights = hunt::Choice::ALL.map(|(_, name, weight)| format!("  {name:15} {weight}\n")).concat();
+    sql_table()
         + &format!(
             "
-
-Weights: {weights}
-
-Exit status: 0 if nothing was found, 1 if something was, 3 for errors.
+Weights:
+{weights}
+Exit status: 0 nothing found, 1 at least one bug found, 3 usage or input error.
 
 Examples:
   taipan hunt sqlite: --time 600

@@ -4,12 +4,15 @@ use clap::Args;
 use clap_complete::Shell;
 use std::path::PathBuf;
 
-/// Print a script that completes commands, flags and their values in a shell
+/// Print a shell completion script
+///
+/// It completes commands, flags and their values.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
   taipan completions bash > ~/.local/share/bash-completion/completions/taipan
-  taipan completions zsh > ~/.zfunc/_taipan     with `fpath+=~/.zfunc` before compinit in .zshrc
+  # with `fpath+=~/.zfunc` before compinit in .zshrc
+  taipan completions zsh > ~/.zfunc/_taipan
   taipan completions fish > ~/.config/fish/completions/taipan.fish")]
 pub(crate) struct CompletionsFlags {
     /// The shell
@@ -17,14 +20,17 @@ pub(crate) struct CompletionsFlags {
     pub(crate) shell: Shell,
 }
 
-/// Print the manual page, or write one for every command
+/// Print the manual page, or write one per command
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Examples:
-  taipan man | man -l -                         read it
-  taipan man --dir ~/.local/share/man/man1      then `man taipan-check` works")]
+  taipan man | man -l -
+  # then `man taipan-check` works
+  taipan man --dir ~/.local/share/man/man1")]
 pub(crate) struct ManFlags {
-    /// Write taipan.1 and one page for every command into this folder, which is made if need be
+    /// Write taipan.1 and one page per command to DIR
+    ///
+    /// DIR is created if needed.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 /// What a check may use.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Limits, for every file and level; --all-levels is one question")]
+#[command(next_help_heading = "Limits (per file and level; --all-levels counts as one)")]
 pub(crate) struct LimitFlags {
     #[command(flatten)]
     pub(crate) bounds: BoundFlags,
 
-    /// Use this many threads; 0 is one a core
+    /// Number of threads; 0 = one per core
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>(0.., "4"))]
     pub(crate) threads: usize,
 }
@@ -24,8 +24,9 @@ pub(crate) struct BoundFlags {
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Answer `undecided` above this much memory; K, M, G and T are powers of 1024 [default: four fifths of what the
-    /// machine has]
+    /// Answer `undecided` above this much memory [default: 80 % of the machine]
+    ///
+    /// K, M, G and T are powers of 1024.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub(crate) max_memory: Option<u64>,
 }

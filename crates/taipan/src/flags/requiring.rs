@@ -7,8 +7,10 @@ use std::str::FromStr;
 /// How much a history must test.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RequireFlags {
-    /// Answer `undecided` instead of `accepted` where less was tested: `coverage=PERCENT` of all writes were read by
-    /// another transaction, `transactions=N` are committed; may be given several times
+    /// Accept only if enough was tested, else `undecided` (repeatable)
+    ///
+    /// `coverage=PERCENT`: this share of the writes was read by another transaction. `transactions=N`: N transactions
+    /// committed.
     #[arg(long = "require", value_name = "WHAT=N", value_delimiter = ',')]
     all: Vec<Requirement>,
 }

@@ -42,7 +42,7 @@ pub enum Damaged {
 impl fmt::Display for Damaged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => write!(f, "the saved state cannot be read: {error}"),
+            Self::Io(error) => write!(f, "cannot read the saved state: {error}"),
             Self::NotAState => f.write_str("this is not a saved state, or one of another version"),
             Self::OtherSettings(which) => write!(f, "the saved state was made with another {which}"),
             Self::Checksum => f.write_str("the saved state is damaged: its checksum is wrong"),

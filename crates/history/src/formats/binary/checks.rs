@@ -438,7 +438,11 @@ impl Texts {
     fn object(&mut self, len: u32) -> Result<Box<str>, Fault> {
         let at = self.at;
         let text = self.next(len)?;
-        if is_object(&text) { Ok(text) } else { Err(self.place.fault(at, "the fields are no JSON object")) }
+        if is_object(&text) {
+            Ok(text)
+        } else {
+            Err(self.place.fault(at, "the fields are not a JSON object"))
+        }
     }
 
     /// The next text, an object that has one field only.
@@ -470,7 +474,7 @@ pub(super) fn header(sections: &impl Columns) -> Result<Header, Fault> {
     let extra = sections.text(section::HEADER_EXTRA)?;
     if !extra.is_empty() && !is_object(&extra) {
         let offset = sections.place(section::HEADER_EXTRA).offset;
-        return Err(damaged(offset, "the header's fields are no JSON object"));
+        return Err(damaged(offset, "the header's fields are not a JSON object"));
     }
     let some = |text: String| (!text.is_empty()).then(|| text.into_boxed_str());
     Ok(Header { level: some(level), extra: some(extra) })

@@ -32,7 +32,7 @@ pub fn read(frame: &mut FrameBytes<'_>, builder: &mut Builder) -> Result<(), Fra
         return Ok(preamble(&head[..PREAMBLE_LEN], builder)?);
     }
     if !builder.has_header() {
-        return Err(damaged(0, "the file does not begin as the binary form does").into());
+        return Err(damaged(0, "the file does not start like the binary format").into());
     }
     frame.take(&mut head[PREAMBLE_LEN..])?;
     let (kind, len, checksum) = (u32_at(&head, 0), u64_at(&head, 8), u64_at(&head, 16).unwrap_or(0));
@@ -78,7 +78,7 @@ fn preamble(bytes: &[u8], builder: &mut Builder) -> Result<(), Fault> {
     match (u32_at(bytes, 8), u32_at(bytes, 12)) {
         (Some(VERSION), Some(0)) => {}
         (Some(VERSION), _) | (None, _) => {
-            return Err(damaged(8, "the file is cut off after its first bytes"));
+            return Err(damaged(8, "the file is truncated after its first bytes"));
         }
         (Some(version), _) => {
             return Err(other_version(version));
@@ -95,10 +95,10 @@ fn other_version(version: u32) -> Fault {
     let (problem, advice) = if version < VERSION {
         (
             "is no longer read",
-            "convert the original again, or convert it to JSON lines with the taipan that wrote it",
+            "convert the original again, or convert it to JSON lines with the version of taipan that wrote it",
         )
     } else {
-        ("is not known", "a newer taipan may be able to read it")
+        ("is not known", "a newer version of taipan may read it")
     };
     let problem = format!("version {version} of the binary form {problem}");
     Fault::new(8, problem, format!("version {VERSION}; {advice}"))

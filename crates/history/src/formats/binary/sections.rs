@@ -68,7 +68,7 @@ impl Places {
                 return Err(Fault::new(
                     entry,
                     format!("section {number} is not known"),
-                    format!("sections of version {VERSION}; a newer taipan may be able to read it"),
+                    format!("sections of version {VERSION}; a newer version of taipan may read it"),
                 ));
             }
             if places.iter().any(|(other, _)| *other == number) {
@@ -124,7 +124,7 @@ pub(super) trait Columns {
     fn text(&self, number: u32) -> Result<String, Fault> {
         let text = String::from_utf8(self.column(number)?);
         text.map_err(|error| {
-            self.place(number).fault(error.utf8_error().valid_up_to(), "the text is no UTF-8")
+            self.place(number).fault(error.utf8_error().valid_up_to(), "the text is not UTF-8")
         })
     }
 }

@@ -380,7 +380,7 @@ impl Window<'_> {
             return Ok(String::new());
         }
         let bytes: Vec<u8> = self.frame.elements(number, all.clone())?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| place.fault(0, "the text is no UTF-8"))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| place.fault(0, "the text is not UTF-8"))?;
         let mut picked = String::with_capacity(len);
         for (start, piece) in pieces {
             let from = *start as usize - all.start;

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// Writes a history, or the next part of one.
 pub fn write(history: &History, part: Part, out: &mut dyn io::Write) -> Result<(), WriteError> {
     if cfg!(target_endian = "big") {
-        return Err(WriteError::cannot_hold(Format::Binary, "anything written on a big-endian machine", ""));
+        return Err(WriteError::cannot_hold(Format::Binary, "files written on a big-endian machine", ""));
     }
     if part.is_first() {
         out.write_all(&MAGIC)?;

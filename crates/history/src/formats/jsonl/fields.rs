@@ -174,44 +174,14 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
 
 /// The known name that is meant, if one is near enough.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let lower: String = name.chars().take(COMPARED_LEN_MAX).flat_map(char::to_lowercase).collect();
+    let lower = name.to_lowercase();
     let find = |wanted: &str| known.iter().copied().find(|known| *known == wanted);
     if let Some((_, meant)) = OTHER_NAMES.iter().find(|(other, _)| *other == lower)
         && let Some(found) = meant.iter().find_map(|meant| find(meant))
     {
         return Some(found);
     }
-    let distances = known.iter().map(|known| (distance(&lower, known), *known));
-    let (distance, nearest) = distances.min_by_key(|&(distance, _)| distance)?;
-    // Half of a name may be wrong, not more.
-    (2 * distance <= nearest.len().max(2)).then_some(nearest)
-}
-
-/// Longer names are not compared: no typo is that long.
-const COMPARED_LEN_MAX: usize = 32;
-
-/// How many letters have to be added, left out, replaced or swapped with their neighbour.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let width = b.len() + 1;
-    let mut table = vec![0; (a.len() + 1) * width];
-    for row in 0..=a.len() {
-        for column in 0..=b.len() {
-            let at = |rows: usize, columns: usize| table[(row - rows) * width + column - columns];
-            table[row * width + column] = match (row, column) {
-                (0, _) => column,
-                (_, 0) => row,
-                _ => {
-                    let same = a[row - 1] == b[column - 1];
-                    let best = (at(1, 0) + 1).min(at(0, 1) + 1).min(at(1, 1) + usize::from(!same));
-                    let swapped =
-                        row > 1 && column > 1 && a[row - 1] == b[column - 2] && a[row - 2] == b[column - 1];
-                    if swapped { best.min(at(2, 2) + 1) } else { best }
-                }
-            };
-        }
-    }
-    table[a.len() * width + b.len()]
+    crate::suggest::nearest(&lower, known.iter().copied())
 }
 
 #[cfg(test)]

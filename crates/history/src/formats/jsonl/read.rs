@@ -43,7 +43,7 @@ pub(in super::super) fn first_line_fields(line: &str) -> Vec<String> {
         }
         Ok(())
     };
-    // A line that is cut off or damaged still shows its first fields.
+    // A line that is truncated or damaged still shows its first fields.
     let _ = walk();
     names
 }
@@ -70,7 +70,7 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
     Ok(())
 }
 
-/// Says why a line may end too early: the file is cut off, or the line goes on in the next.
+/// Says why a line may end too early: the file is truncated, or the line goes on in the next.
 #[cold]
 fn explain_end(fault: &mut Fault, line: &[u8], is_ended: bool) {
     let at_end = fault.offset as usize >= line.trim_ascii_end().len();
@@ -80,7 +80,7 @@ fn explain_end(fault: &mut Fault, line: &[u8], is_ended: bool) {
     if !is_ended && (at_end || in_string || in_word) {
         fault.expected.push_str(" (the file ends in the middle of this line: was it cut off?)");
     } else if at_end {
-        fault.expected.push_str(" (one transaction a line: it cannot go on in the next)");
+        fault.expected.push_str(" (one transaction per line: it cannot go on in the next)");
     }
 }
 
@@ -99,7 +99,7 @@ fn line(bytes: &[u8], builder: &mut Builder, scratch: &mut Scratch) -> Result<()
         transaction(&mut cursor, builder, scratch)?;
     }
     if !cursor.is_done() {
-        return Err(cursor.expected("the end of the line: one transaction a line"));
+        return Err(cursor.expected("the end of the line: one transaction per line"));
     }
     Ok(())
 }
@@ -827,7 +827,7 @@ fn count(cursor: &mut Cursor<'_>) -> Result<u64, Fault> {
         // The last one stands for a count that is not known.
         Number::UInt(value) if value < u64::MAX => Ok(value),
         Number::UInt(value) => Err(bad(format!("{value} is too large for a number of rows"))),
-        Number::Float(value) => Err(bad(format!("{value} is no integer"))),
+        Number::Float(value) => Err(bad(format!("{value} is not an integer"))),
     }
 }
 
