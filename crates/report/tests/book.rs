@@ -103,12 +103,13 @@ fn the_list_of_anomalies_is_complete() {
 const INTRODUCTION: &str = "\
 # Anomalies, explained
 
-One page an anomaly: a tiny history in the [one-line notation](../formats/notation.md) with the level it was checked at, its
-picture, and what `taipan explain` says. `taipan explain --anomaly NAME` prints the page. The names are Elle's, with the
-common name beside it where one fits. Every edge says what it was read off; an edge that was inferred says from what.
+Each page shows an anomaly: a tiny history in the [one-line notation](../formats/notation.md) with the level it was checked
+at, its graph, and the output of `taipan explain`. `taipan explain --anomaly NAME` prints the page. The names are Elle's,
+with the common name next to them where one exists. Every edge names the result that shows it; inferred edges name their
+reasons.
 
-The examples are run by a test, pictures and explanations are what the program says now. The last column is the weakest level
-that the example breaks; everything stronger falls with it.
+A test runs the examples and keeps graphs and explanations up to date. The last column is the weakest level that the example
+breaks; every stronger level is broken, too.
 ";
 
 // ---- levels ----
