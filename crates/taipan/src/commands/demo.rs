@@ -45,7 +45,7 @@ fn real_database(file: &Path, console: &mut Console) -> Result<Recorded, Stop> {
     let mut database = databases::open("sqlite:").map_err(|failure| Stop::Error(failure.to_string()))?;
     writeln!(
         console.out(),
-        "1. A real database: {} on disk, {SESSIONS} connections, {TRANSACTIONS} transactions on {KEYS} keys.",
+        "1. {} on disk: {SESSIONS} connections run {TRANSACTIONS} transactions that read and write {KEYS} keys.",
         database.name()
     )?;
     console.out().flush()?;
@@ -70,7 +70,7 @@ fn simulated_database(file: &Path, console: &mut Console) -> Result<Recorded, St
     let bug = Bug::LostUpdate;
     writeln!(
         console.out(),
-        "2. A simulated database with one bug planted in {TRANSACTIONS} transactions: {}\n   ({}).",
+        "2. A simulated database, with one bug planted among {TRANSACTIONS} transactions:\n   {}: {}.",
         bug.name(),
         bug.about()
     )?;
@@ -123,11 +123,11 @@ fn present(
 
 fn what_next(out: &mut impl Write, folder: &Path) -> io::Result<()> {
     let file = |name: &str| folder.join(name).display().to_string();
-    writeln!(out, "\nReport with pictures, for a browser: {}", file("report.html"))?;
+    writeln!(out, "\nThe report (open it in a browser): {}", file("report.html"))?;
     writeln!(out, "\nTry next:")?;
     for (command, what) in [
         (format!("taipan check --all-levels {}", file("simulated.jsonl")), "which levels still hold"),
-        (format!("taipan stats {}", file("real.jsonl")), "what a history holds"),
+        (format!("taipan stats {}", file("real.jsonl")), "a summary of a history"),
         ("taipan run sqlite: --workload list-append".to_owned(), "another workload on a real database"),
         ("taipan generate --bug write-skew h.jsonl".to_owned(), "a history with another bug"),
         ("taipan check YOUR-HISTORY".to_owned(), "Jepsen, Elle, dbcop, Cobra, … or your own JSON lines"),
