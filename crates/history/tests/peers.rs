@@ -236,7 +236,11 @@ fn bad_operations_are_refused_in_place() {
     );
     refused(b"{:process 0, :value [[:r 1 2]]}", Format::ElleEdn, &["bad:1:1", "without a :type"]);
     refused(b"{:type :ok :f :enqueue :value 1}", Format::ElleEdn, &["bad:1:15", ":enqueue"]);
-    refused(b"{:type :ok :f :txn :value 1}", Format::ElleEdn, &["bad:1:27", "no list of micro-operations"]);
+    refused(
+        b"{:type :ok :f :txn :value 1}",
+        Format::ElleEdn,
+        &["bad:1:27", "not a list of micro-operations"],
+    );
     refused(b"[{:type :ok}", Format::ElleEdn, &["bad:1:13", "`]` at the end"]);
     refused(b"{:type :ok]", Format::ElleEdn, &["bad:1:11", "does not close"]);
     refused(b"{:type :ok :x}", Format::ElleEdn, &["bad:1:14", "no value"]);
@@ -525,7 +529,11 @@ fn viper_logs_tell_initial_values_by_reads() {
     );
     let plain = notation::parse("init: 1=100\n3: r(1,100) w(1,5) a(9,1)\n4: r(1,5) r(2,_) r(9,[1])").unwrap();
     there_and_back(&plain, Format::Viper);
-    cannot_hold_directory("init: 1=5\n1: r(1,5) | w(1,5)", Format::Viper, "shows only by nobody writing it");
+    cannot_hold_directory(
+        "init: 1=5\n1: r(1,5) | w(1,5)",
+        Format::Viper,
+        "counts as the initial value only if no transaction writes it",
+    );
     cannot_hold_directory("1: r(1,5)", Format::Viper, "a read of 5 from key 1");
 }
 

@@ -49,8 +49,9 @@ impl fmt::Display for TargetError {
                 write!(f, "{text:?} is not a simulated database; expected sim:LEVEL, e.g. sim:serializable")
             }
             Self::UnknownStrength(name) => {
-                let names = Strength::ALL.map(Strength::name);
-                f.write_str(&suggest::unknown("simulated database", name, names))
+                // All of them: what looks most like another level need not be what was meant.
+                let names = Strength::ALL.map(Strength::name).join(", ");
+                write!(f, "unknown simulated database {name:?}; expected one of: {names}")
             }
             Self::NotAnOption(text) => {
                 write!(f, "{text:?} is not an option; expected name=value, e.g. bug=lost-update")
