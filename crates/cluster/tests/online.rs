@@ -212,7 +212,7 @@ fn a_worker_that_stumbles_ends_the_run_and_is_named() {
         };
         let error = work().expect_err("a worker is gone");
         assert!(Gone::is_behind(&error), "{error:?}");
-        assert_eq!(error.to_string(), format!("worker {doomed} is gone: over its own feet"));
+        assert_eq!(error.to_string(), format!("lost worker {doomed}: over its own feet"));
         assert!(sharded.catch_up().is_err(), "and it stays so");
     }
 }

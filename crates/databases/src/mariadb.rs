@@ -321,8 +321,7 @@ impl MariaDbConnection {
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 Failure::mistake(format!("cannot start a runtime for the connection: {error}"))
             })?;
-        let connected =
-            async { Conn::new(opts.clone()).await.map_err(|error| connect_failure(opts, error)) };
+        let connected = async { Conn::new(opts.clone()).await.map_err(|error| connect_failure(opts, error)) };
         let conn = runtime.block_on(async { within(limit.connect, connected).await })?;
         Ok(Self {
             conn,

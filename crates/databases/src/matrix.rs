@@ -233,7 +233,9 @@ fn cell_again(
     let mut replaced = 0;
     loop {
         match cell(scripted, schedule, isolation) {
-            Err(failure @ (Failure::Silent { .. } | Failure::Lost { .. } | Failure::Unreachable { .. })) if replaced < REPLACED_MAX => {
+            Err(failure @ (Failure::Silent { .. } | Failure::Lost { .. } | Failure::Unreachable { .. }))
+                if replaced < REPLACED_MAX =>
+            {
                 replaced += 1;
                 if !database.inflict(Fault::KillServer)? {
                     return Err(failure);
@@ -424,7 +426,9 @@ impl Play<'_> {
     }
 
     fn answered(&mut self, session: usize, line: usize, reply: Reply) -> Result<(), Failure> {
-        if let Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. })) = reply {
+        if let Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. })) =
+            reply
+        {
             return Err(failure);
         }
         let actor = &mut self.sessions[session];

@@ -209,7 +209,7 @@ fn rows_are_keys_and_a_slot_goes_on_where_it_was() {
     sql("SELECT pg_drop_replication_slot('followed')");
     let failure =
         database.follow(FollowOptions { resume: Some(place), ..options }).err().unwrap().to_string();
-    assert!(failure.contains("is gone"), "{failure}");
+    assert!(failure.contains("no longer exists"), "{failure}");
     let tables = vec!["stock".to_owned(), "nowhere".to_owned()];
     let failure = database.follow(FollowOptions { tables, ..NO_SLOT }).err().unwrap().to_string();
     assert!(failure.contains("nowhere"), "{failure}");

@@ -269,7 +269,9 @@ impl<'d> Stage<'d> {
         for statement in statements {
             let answer = self.alone(statement);
             match answer {
-                Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. })) => {
+                Err(
+                    failure @ (Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. }),
+                ) => {
                     return Err(Trouble::of(&statement.sql, failure));
                 }
                 answer => answers.push(answer),
@@ -328,7 +330,9 @@ impl<'d> Stage<'d> {
     fn set_up(&mut self, sql: &str) -> Result<(), Trouble> {
         match self.observe(sql) {
             Ok(_) => Ok(()),
-            Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. })) => Err(Trouble::of(sql, failure)),
+            Err(failure @ (Failure::Lost { .. } | Failure::Silent { .. } | Failure::Unreachable { .. })) => {
+                Err(Trouble::of(sql, failure))
+            }
             Err(failure) => {
                 self.schema.clear();
                 let _ = self.observe("ROLLBACK");

@@ -226,7 +226,7 @@ fn a_server_that_hangs_is_told_and_replaced_by_a_hunt() {
     let place = place();
     let hunt = "hunt mariadb:temp --time 12 --patience 4 --reduce 2 --save found";
     let Some((exit, text, took)) = frozen(hunt, place.path()) else { return };
-    let is_told = text.contains("the server is gone or hangs") && text.contains("hang");
+    let is_told = text.contains("lost the server, or it hangs") && text.contains("hang");
     assert!(exit == Some(1) && is_told, "after {took:?}: {exit:?}: {text}");
 }
 

@@ -150,8 +150,7 @@ fn every_command_that_reads_keeps_to_its_limits() {
         &["explain", "h.jsonl"],
         &["check", "h.jsonl"],
     ] {
-        for (limit, value, said) in
-            [("--timeout", "0", "timed out"), ("--max-memory", "1M", "out of memory")]
+        for (limit, value, said) in [("--timeout", "0", "timed out"), ("--max-memory", "1M", "out of memory")]
         {
             let output = taipan(&[command, &[limit, value]].concat(), at);
             let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -319,7 +319,7 @@ fn a_process_that_dies_is_named_and_ends_the_run() {
         let output = child.wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let error = text(&output.stderr);
-        assert!(error.contains(&format!("process 2 at {} is gone", addresses[2])), "{error}");
+        assert!(error.contains(&format!("lost process 2 at {}", addresses[2])), "{error}");
         assert!(output.stdout.is_empty(), "no verdict: {output:?}");
     }
     drop(writer);
@@ -393,7 +393,7 @@ fn a_watch_without_one_of_its_processes_ends() {
         let output = child.wait_with_output().expect("it ends");
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let error = text(&output.stderr);
-        assert!(error.contains(&format!("process 2 at {} is gone", addresses[2])), "{error}");
+        assert!(error.contains(&format!("lost process 2 at {}", addresses[2])), "{error}");
     }
 }
 

@@ -255,7 +255,7 @@ fn a_worker_that_panics_ends_the_run() {
         job.reading.interrupt = Interrupt::when(panics);
         let failure = cluster::check(job);
         let Err(Failure::Worker(why)) = failure else { panic!("a worker is gone: {failure:?}") };
-        assert_eq!(why, "worker 1 is gone: worker 1 has had enough");
+        assert_eq!(why, "lost worker 1: worker 1 has had enough");
     }
 }
 

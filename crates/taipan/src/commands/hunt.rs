@@ -55,7 +55,7 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
         !interrupt.is_asked() && saver.trouble.is_none()
     };
     let mut bring_back = || {
-        progress.pause(|| drop(writeln!(anstream::stderr(), "taipan: the server is gone or hangs")));
+        progress.pause(|| drop(writeln!(anstream::stderr(), "taipan: lost the server, or it hangs")));
         revive(&*database)
     };
     let result = ::hunt::campaign(scripted, &options, &mut bring_back, &mut watch);
