@@ -152,7 +152,7 @@ pub const TABLE: &[LevelRow] = &[
         name: "read-uncommitted",
         aliases: &["PL-1", "RU", "uncommitted-read"],
         level: level(Rule::ReadUncommitted, PLAIN),
-        forbids: "a cycle of ww; a value nobody wrote",
+        forbids: "a cycle of ww; a value that was never written",
         anomaly: "G0",
         source: "Adya 1999, chapter 3",
     },
@@ -511,41 +511,42 @@ impl Level {
     /// What it promises, in plain words.
     pub fn promise(self) -> String {
         let promise = match self.rule {
-            Rule::ReadUncommitted => "the writes of two transactions are never interleaved",
-            Rule::ReadCommitted => "nobody sees what was rolled back, or what its writer overwrote itself",
+            Rule::ReadUncommitted => "two transactions never interleave their writes",
+            Rule::ReadCommitted => {
+                "no transaction reads data of an aborted one, or values that their writer overwrote before committing"
+            }
             Rule::CursorStability => {
-                "nobody sees what was rolled back, and no update of what was read gets lost"
+                "no transaction reads data of an aborted one, and no update of a key that was read is lost"
             }
             Rule::MonotonicView => {
-                "once a transaction has seen a part of another one, it sees all of that one from then on"
+                "once a transaction has seen a write of another one, it sees all its writes from then on"
             }
             Rule::ConsistentView => {
-                "what a transaction sees fits together: never a part of another one, nor one without what it depends on"
+                "every transaction sees a consistent state: all of another transaction or nothing of it, and never one without those it depends on"
             }
             Rule::RepeatableRead => {
-                "the transactions behave as if they ran one after another, but for rows that appear or vanish"
+                "transactions behave as if run one at a time, except that queries may see rows appear or disappear"
             }
             Rule::SnapshotIsolation => {
-                "every transaction reads one snapshot, and of two that overlap only one changes a key"
+                "every transaction reads one snapshot, and two overlapping transactions never both write the same key"
             }
             Rule::UpdateSerializable => {
-                "the transactions that write behave as if they ran one after another, and each that only reads sees a \
-                 state that was there in between"
+                "transactions that write behave as if run one at a time, and each read-only transaction sees a state in between"
             }
-            Rule::Serializable => "the transactions behave as if they ran one after another",
+            Rule::Serializable => "transactions behave as if run one at a time",
             Rule::AxiomaticReadCommitted => {
-                "a read is at least as new as the transactions that earlier reads of its transaction saw"
+                "a read never misses a write of a transaction that an earlier read of its transaction saw"
             }
-            Rule::ReadAtomic => "of another transaction either all writes are seen, or none",
-            Rule::Causal => "whoever sees a transaction sees everything that led to it, too",
-            Rule::Prefix => "transactions commit in one order, and everyone sees a beginning of it",
+            Rule::ReadAtomic => "a transaction sees all writes of another one, or none",
+            Rule::Causal => "a transaction that sees another one also sees everything that it depends on",
+            Rule::Prefix => "transactions commit in one order, and every transaction sees a prefix of it",
         };
         let orders = match (self.session, self.realtime) {
             (false, false) => "",
-            (true, false) => "; each session sees its own transactions in their order",
-            (false, true) => "; what had ended when a transaction began, it sees",
+            (true, false) => "; transactions of a session take effect in their order",
+            (false, true) => "; a transaction sees everything that committed before it began",
             (true, true) => {
-                "; what had ended when a transaction began, it sees, and each session its own in their order"
+                "; a transaction sees everything that committed before it began, and transactions of a session take effect in their order"
             }
         };
         format!("{promise}{orders}")

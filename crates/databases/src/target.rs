@@ -127,7 +127,7 @@ fn unknown(target: &str) -> Failure {
     })
 }
 
-/// The options of a throw-away server: `temp?bin=DIR&name=value&…`.
+/// The options of a temporary server: `temp?bin=DIR&name=value&…`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Temp {
     bin: Option<PathBuf>,

@@ -160,16 +160,14 @@ fn level_page(row: &LevelRow) -> String {
     );
     let orders = match (row.level.session, row.level.realtime) {
         (false, false) => "Neither session order nor real-time order counts.",
-        (true, false) => {
-            "Session order counts: a transaction comes after those that its session issued before."
-        }
+        (true, false) => "Session order counts: a transaction comes after the earlier ones of its session.",
         (false, true) => {
-            "Real-time order counts: a transaction comes after those that had ended when it began."
+            "Real-time order counts: a transaction comes after those that ended before it began."
         }
         (true, true) => "Session order and real-time order count.",
     };
     text += orders;
-    for (what, levels) in [("From it directly follows", &weaker), ("It directly follows from", &stronger)] {
+    for (what, levels) in [("Implies", &weaker), ("Implied by", &stronger)] {
         if !levels.is_empty() {
             text += &format!(" {what} {}.", list(levels));
         }
@@ -203,7 +201,11 @@ fn level_page(row: &LevelRow) -> String {
     if let Some((page, history)) = allowed {
         let above: Vec<Level> =
             stronger.iter().copied().filter(|&level| is_violated(level, history)).collect();
-        let not = if above.is_empty() { String::new() } else { format!("; {} does not", list(&above)) };
+        let not = if above.is_empty() {
+            String::new()
+        } else {
+            format!("; {} forbid{} it", list(&above), if above.len() == 1 { "s" } else { "" })
+        };
         text += &format!(
             "\n## What it allows\n\n[{}](../anomalies/{}.md){not}:\n\n```history\n{history}```\n",
             page.name(),
