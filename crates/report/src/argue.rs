@@ -111,7 +111,7 @@ impl Speaker<'_> {
         }
         match edge.reason {
             Reason::Saw { read, write: Some(write) } => self.saw(edge, read, write),
-            Reason::Saw { read, write: None } => self.from_nowhere(edge, read),
+            Reason::Saw { read, write: None } => self.value_from_nowhere(edge, read),
             Reason::Missed { read, write } => self.missed(edge, read, write),
             Reason::Overwrote { first, second, shown } => self.overwrote(edge, first, second, shown),
             Reason::Supposed => self.supposed(edge),
@@ -205,7 +205,7 @@ impl Speaker<'_> {
     }
 
     /// `2:0 read x = 7, which no transaction wrote`, and what the cause may be.
-    fn from_nowhere(&self, edge: &Edge, read: OpId) -> String {
+    fn value_from_nowhere(&self, edge: &Edge, read: OpId) -> String {
         let seen = self.deed(read);
         let Operation::Read { key, value, .. } = self.history.operation(read) else {
             if let Some(row) = self.row_from_nowhere(edge, read) {

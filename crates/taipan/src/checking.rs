@@ -530,8 +530,10 @@ impl<'f> Checking<'f> {
         if claim != plain || evidence.transactions.len() > ALLOWED_TRANSACTIONS_MAX {
             return finding;
         }
-        let budget = self.limits.guard(opened.since.get()).budget().with_timeout(ALLOWED_TIME_MAX);
-        let options = Options { threads: 1, ..self.options(budget) };
+        let end = opened.end.get().map(|end| end.saturating_duration_since(Instant::now()));
+        let time = end.map_or(ALLOWED_TIME_MAX, |left| left.min(ALLOWED_TIME_MAX));
+        let guard = self.limits.guard_until(opened.end.get());
+        let options = Options { threads: 1, ..self.options(guard.budget().with_timeout(time)) };
         let allowed =
             guarded(&opened.name, || checker::allowed(&opened.history, &evidence.transactions, &options));
         let next = file.map(|file| next_commands(file, claim.level)).unwrap_or_default();

@@ -143,7 +143,7 @@ impl Sources {
             // An element in the middle of a list is none that was seen too early.
             let within = element != *elements.last()?;
             let is_fair = sources.initial || !sources.fair.is_empty() || sources.own_earlier.is_some();
-            if !is_fair && !(within && !sources.intermediate.is_empty()) {
+            if !is_fair && (!within || sources.intermediate.is_empty()) {
                 return Some(sources);
             }
             of_last = Some(sources);

@@ -81,7 +81,6 @@ impl<'h> Judge<'h> {
             return judged;
         }
         // Whose write one step shows, took effect for the others.
-        let mut scope = scope;
         let seen = argument.edges.iter().filter(|edge| edge.kind == EdgeKind::Wr);
         scope.took_effect.extend(seen.filter_map(|edge| edge.from));
         for edge in &argument.edges {

@@ -13,6 +13,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// What every level comes to.
+type Marks = Vec<(Level, Mark)>;
+
 pub(crate) fn run(flags: &ElleFlags, console: &mut Console) -> Outcome {
     refuse(flags).map_err(Stop::Error)?;
     let levels = levels(flags).map_err(Stop::Error)?;
@@ -129,7 +132,7 @@ fn check(
     checking: &Checking<'_>,
     levels: &[Level],
     opened: &Opened,
-) -> Result<(Vec<Finding>, Vec<(Level, Mark)>), String> {
+) -> Result<(Vec<Finding>, Marks), String> {
     let mut findings = Vec::new();
     for claim in checking.claims(levels, opened)? {
         let checked = checking.check(opened, claim)?;
@@ -155,7 +158,7 @@ fn write_anomalies(findings: &[Finding], folder: &Path, dot_bytes_max: usize) ->
             std::fs::write(&path, text)
                 .map_err(|error| Stop::Error(format!("{}: cannot be written: {error}", path.display())))
         };
-        write("txt", report::text(finding, Palette::plain()))?;
+        write("txt", report::text(finding, report::Detail::Full, Palette::plain()))?;
         if report::dot(finding).len() <= dot_bytes_max {
             write("svg", report::svg(finding))?;
         }

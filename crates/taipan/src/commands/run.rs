@@ -1,6 +1,6 @@
 //! `taipan run`: a workload on a database, recorded and checked.
 
-use crate::checking::{Checking, Unopened};
+use crate::checking::{Checking, Opened, Unopened};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{Output, RunFlags};
