@@ -193,15 +193,11 @@ fn argue_part(history: &History, part: &Part, level: Level, options: &Options) -
         (_, Some(asked)) => asked.observe(&part.history, options),
         (_, None) => observe(&part.history, options),
     };
-    if let Err(Refusal::Contradiction(contradiction)) = observed {
-        let argument = match back.contradiction(&contradiction) {
-            // Whoever else made two operations differ is told from the part.
-            Contradiction::NonRepeatable { first, second } => {
-                explain::of_differing(history, first, second, options)
-            }
-            contradiction => Some(explain::of_contradiction(history, &contradiction, level, options)),
-        };
-        if let Some(argument) = argument.filter(|it| *it != Argument::default()) {
+    if let Err(Refusal::Contradiction(contradiction)) = observed
+        && let Some(contradiction) = back.contradiction(&contradiction)
+    {
+        let argument = explain::of_contradiction(history, &contradiction, level, options);
+        if argument != Argument::default() {
             return Some(argument);
         }
     }
@@ -452,8 +448,8 @@ impl Back<'_> {
         self.whole.find_key(self.part.keys().get(key)).expect("a part has no keys of its own")
     }
 
-    fn contradiction(&self, contradiction: &Contradiction) -> Contradiction {
-        match *contradiction {
+    fn contradiction(&self, contradiction: &Contradiction) -> Option<Contradiction> {
+        Some(match *contradiction {
             Contradiction::Internal { op, key } => {
                 Contradiction::Internal { op: self.op(op), key: self.key(key) }
             }
@@ -469,10 +465,9 @@ impl Back<'_> {
                 second: self.op(second),
                 key: self.key(key),
             },
-            Contradiction::NonRepeatable { first, second } => {
-                Contradiction::NonRepeatable { first: self.op(first), second: self.op(second) }
-            }
-        }
+            // These are told apart in the part.
+            Contradiction::NonRepeatable { .. } => return None,
+        })
     }
 
     fn edge(&self, edge: &Edge) -> Edge {

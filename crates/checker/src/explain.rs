@@ -105,7 +105,10 @@ pub(crate) fn of_contradiction_but(
         _ => return Argument::default(),
     };
     let Some(key) = key else { return Argument::default() };
-    if let Some(argument) = wrong_alone(history, &reads, key, options) {
+    // Of several operations one may be wrong by itself.
+    let alone =
+        |&op: &OpId| direct::of_contradiction(history, &Contradiction::NoSource { op, key }, options.ryow);
+    if let Some(argument) = reads.iter().rev().find_map(alone) {
         return argument;
     }
     let asked = weak::Asked::of(history, level, options);
@@ -115,12 +118,9 @@ pub(crate) fn of_contradiction_but(
     {
         return argument;
     }
-    let observe = |taken: &[TxnId]| {
-        let mut problem = match &asked {
-            Some(asked) => asked.observe_unsettled(history, options, taken)?,
-            None => observe_certain(history, options, taken)?,
-        };
-        settle::settle(&mut problem, &options.budget)
+    let observe = |taken: &[TxnId]| match &asked {
+        Some(asked) => asked.observe_unsettled(history, options, taken),
+        None => observe_certain(history, options, taken),
     };
     let again =
         |found: &Contradiction, taken: &[TxnId]| of_contradiction_but(history, found, level, options, taken);
@@ -128,30 +128,12 @@ pub(crate) fn of_contradiction_but(
         .unwrap_or_else(|| direct::unexplained(history, reads[0], key))
 }
 
-/// Of several operations one may be wrong by itself.
-fn wrong_alone(history: &History, reads: &[OpId], key: KeyId, options: &Options) -> Option<Argument> {
-    let alone =
-        |&op: &OpId| direct::of_contradiction(history, &Contradiction::NoSource { op, key }, options.ryow);
-    reads.iter().rev().find_map(alone)
-}
-
-/// As [`of_contradiction`], as far as two operations that differ need nobody else for that.
-pub(crate) fn of_differing(
-    history: &History,
-    first: OpId,
-    second: OpId,
-    options: &Options,
-) -> Option<Argument> {
-    let key = differing(history, first, second)?;
-    wrong_alone(history, &[first, second], key, options)
-}
-
 /// Whoever wrote what was read is of unknown outcome: then it took effect, and what contradicts that is the reason.
 fn unsettled_writers(
     history: &History,
     (reads, key): (&[OpId], KeyId),
     certain: &[TxnId],
-    observe: impl Fn(&[TxnId]) -> Result<(), Refusal>,
+    observe: impl Fn(&[TxnId]) -> Result<Problem, Refusal>,
     again: impl Fn(&Contradiction, &[TxnId]) -> Argument,
 ) -> Option<Argument> {
     let read = reads[0];

@@ -391,7 +391,7 @@ impl<'h> Judge<'h> {
             (Impossible::Count, Operation::Update { .. } | Operation::DeleteWhere { .. }) => true,
             // What a predicate write found is open; that nothing of it fits is for the exhaustive search to say.
             (Impossible::Own(key), _) => self.is_open(key) || self.is_appended_to(key),
-            (Impossible::Read(key), _) => self.is_open(key) || self.is_appended_to(key),
+            (Impossible::Read(key), _) => self.is_open(key),
             _ => false,
         }
     }
@@ -562,18 +562,12 @@ impl<'h> Judge<'h> {
         if let Some(list) = self.list(read, key) {
             return self.appender_of(read, key, list);
         }
-        let all = self.candidates_of(&self.together(read, key), key);
-        // Operations that no one version explains saw several.
-        if all.is_empty() { self.candidates_of(&[read], key) } else { all }
-    }
-
-    fn candidates_of(&self, all: &[OpId], key: KeyId) -> Vec<Option<OpId>> {
-        let reader = self.history.owner(all[0]);
+        let all = self.together(read, key);
         let fits = |value: ValueId| all.iter().all(|&op| self.fits(op, key, value));
         let mut found = Vec::new();
         found.extend(fits(self.history.initial_value(key)).then_some(None));
         for transaction in self.history.transactions() {
-            if transaction.status() == Status::Aborted || transaction.id() == reader {
+            if transaction.status() == Status::Aborted || transaction.id() == self.history.owner(read) {
                 continue;
             }
             let last = transaction.ops().filter_map(|(op, it)| Some((op, made(&it, key)?))).last();
