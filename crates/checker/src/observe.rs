@@ -31,7 +31,7 @@ use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Contradiction {
     /// A read that contradicts its transaction's own write.
-    Internal { op: OpId, key: KeyId },
+    Internal { op: OpId },
     /// Two outside reads of one key in one transaction differ.
     NonRepeatable { first: OpId, second: OpId },
     /// No version carries the value that was seen at the key.
@@ -39,7 +39,7 @@ pub(crate) enum Contradiction {
     /// Rows that no store returns, whatever it holds.
     BadRows { op: OpId },
     /// A list that no order of whole transactions' appends makes.
-    BrokenList { op: OpId, key: KeyId },
+    BrokenList { op: OpId },
     /// Two lists of which neither is the beginning of the other.
     IncompatibleLists { first: OpId, second: OpId, key: KeyId },
 }
@@ -106,26 +106,6 @@ pub(crate) fn observe_unsettled(
     look(history, options, Repeats::OneVersion, &[], Some(but))
 }
 
-/// The problem before conclusions are drawn from it, as arguments draw them one by one; some transactions of unknown
-/// outcome are taken to have committed.
-pub(crate) fn observe_certain(
-    history: &History,
-    options: &Options,
-    certain: &[TxnId],
-) -> Result<Problem, Refusal> {
-    look_certain(history, options, (Repeats::OneVersion, &[]), None, certain)
-}
-
-/// As [`observe_with`], before conclusions are drawn.
-pub(crate) fn observe_apart(
-    history: &History,
-    options: &Options,
-    blind: &[bool],
-    certain: &[TxnId],
-) -> Result<Problem, Refusal> {
-    look_certain(history, options, (Repeats::EachItsOwn, blind), None, certain)
-}
-
 /// As [`observe`], but where it can wait what predicates say of keys they did not return is left out
 /// ([`crate::demand`]).
 pub(crate) fn observe_on_demand(history: &History, options: &Options) -> Result<Problem, Refusal> {
@@ -141,19 +121,8 @@ fn look(
     blind: &[bool],
     on_demand_but: Option<&[TxnId]>,
 ) -> Result<Problem, Refusal> {
-    look_certain(history, options, (repeats, blind), on_demand_but, &[])
-}
-
-fn look_certain(
-    history: &History,
-    options: &Options,
-    (repeats, blind): (Repeats, &[bool]),
-    on_demand_but: Option<&[TxnId]>,
-    certain: &[TxnId],
-) -> Result<Problem, Refusal> {
     let mut walk = Walk::new(history, options, repeats, on_demand_but)?;
     walk.blind = blind.to_vec();
-    walk.certain = certain.to_vec();
     walk.transactions()?;
     options.budget.check()?;
     let Walk { mut problem, known, raw_reads, claims, claimed, open_reads, appends, mut list_reads, .. } =
@@ -202,8 +171,6 @@ struct Walk<'h> {
     repeats: Repeats,
     /// Transactions of the history whose reads are left out; empty: none.
     blind: Vec<bool>,
-    /// Transactions of unknown outcome that are taken to have committed.
-    certain: Vec<TxnId>,
     problem: Problem,
     raw_reads: Vec<RawRead>,
     appends: Vec<lists::Append>,
@@ -256,7 +223,6 @@ impl<'h> Walk<'h> {
             ryow,
             repeats,
             blind: Vec::new(),
-            certain: Vec::new(),
             problem: Problem { initial, is_on_demand, ..Problem::default() },
             raw_reads: Vec::new(),
             appends: Vec::new(),
@@ -287,7 +253,6 @@ impl<'h> Walk<'h> {
         for transaction in self.history.transactions() {
             let standing = match transaction.status() {
                 Status::Committed => Standing::In,
-                Status::Unknown if self.certain.contains(&transaction.id()) => Standing::In,
                 Status::Unknown => Standing::Maybe,
                 Status::Aborted => continue,
             };
@@ -509,7 +474,7 @@ impl<'h> Walk<'h> {
         if !own.is_known() {
             self.claim_outside(txn, key, claim);
         } else if !claim.accepts(&self.known, own) {
-            return Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op, key }));
+            return Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }));
         }
         Ok(())
     }
@@ -530,7 +495,7 @@ impl<'h> Walk<'h> {
         match own {
             Some(own) if ryow != Ryow::Never && claim.accepts(&self.known, own) => Ok(()),
             Some(_) if ryow == Ryow::Must => {
-                Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op, key }))
+                Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }))
             }
             _ => {
                 self.claim_outside(txn, key, claim);
@@ -623,7 +588,7 @@ impl<'h> Walk<'h> {
         if touch.own.is_known() {
             match ryow {
                 Ryow::Must if value == touch.own => return Ok(()),
-                Ryow::Must => return Err(Contradiction::Internal { op, key }),
+                Ryow::Must => return Err(Contradiction::Internal { op }),
                 Ryow::May if value == touch.own => return Ok(()),
                 Ryow::May | Ryow::Never => {}
             }
@@ -649,7 +614,7 @@ impl<'h> Walk<'h> {
         let trim = match elements.len().checked_sub(own.len()) {
             Some(rest) if elements[rest..] == own[..] => own.len(),
             _ if self.ryow == Ryow::May => 0,
-            _ => return Err(Contradiction::Internal { op, key }),
+            _ => return Err(Contradiction::Internal { op }),
         };
         let outside = &elements[..elements.len() - trim];
         if self.repeats == Repeats::EachItsOwn {

@@ -27,9 +27,6 @@ pub struct Finding {
     pub explanation: Vec<Step>,
     /// Steps that others follow from and that are not part of the cycle.
     pub support: Vec<Step>,
-    /// The argument where it is a case distinction: one of the cases must be so, and none can be. Then the explanation is
-    /// that of the first case.
-    pub cases: Option<Cases>,
     /// What counting shows of a core that is too large for steps.
     pub counted: Option<String>,
     /// What the history tested; for an accepted one.
@@ -126,46 +123,9 @@ pub struct Step {
     /// For an inferred edge: the steps it follows from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<Step>,
-    /// For an inferred edge: the cases that its opposite leaves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cases: Option<Cases>,
     /// The operations the sentence is about.
     #[serde(skip)]
     pub places: Vec<Place>,
-}
-
-/// A case distinction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cases {
-    /// The cases that are told.
-    pub told: Vec<Case>,
-    /// How many more there are. Each was refuted, too.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub left_out: usize,
-}
-
-fn is_zero(number: &usize) -> bool {
-    *number == 0
-}
-
-/// Something that may be, and why it cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Case {
-    /// What is supposed, in words.
-    #[serde(rename = "if")]
-    pub suppose: String,
-    /// The same with labels.
-    #[serde(skip)]
-    pub said: String,
-    /// What contradicts it; none where it falls into cases itself.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub explanation: Vec<Step>,
-    /// Steps that others follow from and that are not part of the cycle.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub support: Vec<Step>,
-    /// The cases into which it falls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cases: Option<Cases>,
 }
 
 /// An operation of a transaction of the core.
@@ -227,7 +187,6 @@ impl Finding {
                     transactions: members(history, &labels, &lens),
                     explanation: argue::steps(history, &evidence.edges, &lens, &labels),
                     support: argue::steps(history, &evidence.support, &lens, &labels),
-                    cases: argue::cases(history, evidence, &lens, &labels),
                     counted: counted(history, evidence),
                     notes: effects::notes(history, evidence),
                     ..blank
@@ -269,7 +228,6 @@ impl Finding {
             transactions,
             explanation: argue::steps(history, &evidence.edges, &lens, &labels),
             support: argue::steps(history, &evidence.support, &lens, &labels),
-            cases: argue::cases(history, evidence, &lens, &labels),
             counted: counted(history, evidence),
             ..self
         }
@@ -340,7 +298,6 @@ impl Finding {
             transactions: Vec::new(),
             explanation: Vec::new(),
             support: Vec::new(),
-            cases: None,
             counted: None,
             coverage: None,
             anomalies: None,

@@ -1,6 +1,6 @@
 //! One JSON object a finding; the shape is a contract with other programs.
 
-use crate::{Alternative, Cases, Comparison, Finding, Step, Violation};
+use crate::{Alternative, Comparison, Finding, Step, Violation};
 use checker::{By, Claim, Mark, Ryow};
 use serde::Serialize;
 
@@ -19,7 +19,6 @@ pub fn json_line(finding: &Finding) -> String {
         transactions: violated.then_some(names),
         explanation: violated.then_some(&finding.explanation),
         support: &finding.support,
-        cases: finding.cases.as_ref(),
         counted: finding.counted.as_deref(),
         anomalies: finding.anomalies.as_ref().map(|all| all.iter().map(Listed::from).collect()),
         coverage: finding.coverage.as_ref().map(Coverage::from),
@@ -61,8 +60,6 @@ struct Object<'a> {
     explanation: Option<&'a Vec<Step>>,
     #[serde(skip_serializing_if = "<[Step]>::is_empty")]
     support: &'a [Step],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cases: Option<&'a Cases>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counted: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

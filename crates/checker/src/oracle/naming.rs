@@ -33,7 +33,6 @@ pub(super) fn evidence(
         transactions,
         edges: Vec::new(),
         support: Vec::new(),
-        cases: None,
     }
 }
 
