@@ -36,11 +36,15 @@ pub fn look_closer(part: &History, options: &Options, judge: impl Fn(&History) -
     Closer { weakest, marks, instead: instead(part, options, judge) }
 }
 
-/// The strongest levels that allow some transactions of a history, looked at by themselves. What the budget leaves open is
-/// left out.
-pub fn allowed(history: &History, transactions: &[TxnId], options: &Options) -> Vec<Level> {
+/// The strongest levels that allow some transactions of a history which violate a level, looked at by themselves. None where
+/// they violate it only together with others, and what the budget leaves open is left out.
+pub fn allowed(history: &History, level: Level, transactions: &[TxnId], options: &Options) -> Vec<Level> {
     let plain = restrict(history, transactions);
     let exact = restrict_for(history, transactions, Level::new(Rule::Causal, true, false));
+    let violates = |part: &History| matches!(check(part, level, options).verdict, Verdict::Violated(_));
+    if !violates(&plain.history) || !violates(&exact.history) {
+        return Vec::new();
+    }
     let verdict = |level: Level| {
         let part = if level.is_axiomatic() { &exact } else { &plain };
         Ok::<_, Infallible>(check(&part.history, level, options).verdict)

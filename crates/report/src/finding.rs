@@ -201,6 +201,11 @@ impl Finding {
         member.map_or_else(|| name.to_owned(), |member| member.label.clone())
     }
 
+    /// Whether the argument is a cycle.
+    pub fn is_about_order(&self) -> bool {
+        crate::text::is_cycle(&self.explanation)
+    }
+
     /// Known from before.
     pub fn known(self) -> Self {
         Self { is_known: true, ..self }

@@ -5,10 +5,7 @@
 //! turn the text beside them around. Everything for people is rendered from a printable copy of a finding; JSON keeps
 //! names as they are, in its own escapes.
 
-use crate::{
-    Alternative, Comparison, Finding, Listed, Member, Named, Overview, Part, Place, Step,
-    Surveyed,
-};
+use crate::{Alternative, Comparison, Finding, Listed, Member, Named, Overview, Part, Place, Step, Surveyed};
 use crate::{Told, Trouble, Violation};
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -6,7 +6,7 @@ use crate::{Alternative, Cost, Finding, Member, Part, Step, Surveyed, Violation}
 use crate::{printable, shorten};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
-use checker::{Coverage, Mark};
+use checker::{BlindSpot, Coverage, Mark};
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -226,6 +226,9 @@ fn write_violations(out: &mut String, violations: &[Violation], palette: Palette
     }
 }
 
+/// With more than these, only the names of what was not exercised are shown.
+const SPOTS_MAX: usize = 3;
+
 /// What an accepted history tested, in a line or two.
 pub(crate) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
     let of = |part: usize, whole: usize, noun: &str| match part == whole {
@@ -257,9 +260,13 @@ pub(crate) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
     }
     let mut lines = vec![format!("coverage: {}", tested.join("; "))];
     if !coverage.blind_spots.is_empty() {
-        let spots: Vec<String> =
-            coverage.blind_spots.iter().map(|spot| format!("{} ({})", spot.anomaly, spot.lacks)).collect();
-        lines.push(format!("not exercised: {}", spots.join("; ")));
+        let is_short = coverage.blind_spots.len() <= SPOTS_MAX;
+        let spot = |spot: &BlindSpot| match is_short {
+            true => format!("{} ({})", spot.anomaly, spot.lacks),
+            false => spot.anomaly.to_owned(),
+        };
+        let spots: Vec<String> = coverage.blind_spots.iter().map(spot).collect();
+        lines.push(format!("not exercised: {}", spots.join(if is_short { "; " } else { ", " })));
     }
     lines
 }
@@ -515,7 +522,9 @@ impl<'f> Scribe<'f> {
                 Detail::Full => format!(" {faint}[{}]{faint:#}", label(step)),
                 Detail::Brief => String::new(),
             };
-            writeln!(out, "{:indent$}{}{}.{kind}", "", self.order(step), step.said)?;
+            // A step by itself contradicts what is there, and orders nothing.
+            let order = if steps.len() > 1 || depth > 1 { self.order(step) } else { String::new() };
+            writeln!(out, "{:indent$}{order}{}.{kind}", "", step.said)?;
             if self.detail == Detail::Full {
                 self.steps(out, &step.because, depth + 1, told)?;
             }
@@ -547,14 +556,16 @@ pub(crate) fn conclusion(finding: &Finding) -> Option<String> {
     end_of(finding, &finding.explanation)
 }
 
+/// Whether every step leads to the next, and the last to the first.
+pub(crate) fn is_cycle(steps: &[Step]) -> bool {
+    let nexts = steps.iter().cycle().skip(1);
+    steps.len() > 1 && steps.iter().zip(nexts).all(|(step, next)| Some(&step.to) == next.from.as_ref())
+}
+
 /// What steps come to: a cycle, or two lists that contradict each other.
 fn end_of(finding: &Finding, steps: &[Step]) -> Option<String> {
     let name = |name: &str| finding.label_of(name);
-    let closes = steps.len() > 1
-        && steps
-            .iter()
-            .zip(steps.iter().cycle().skip(1))
-            .all(|(step, next)| Some(&step.to) == next.from.as_ref());
+    let closes = is_cycle(steps);
     if let [one, two] = steps
         && !closes
         && [one, two].iter().all(|step| step.edge == "wr")

@@ -526,18 +526,23 @@ impl<'f> Checking<'f> {
     pub(crate) fn in_context(&self, opened: &Opened, file: Option<&Path>, checked: Checked) -> Finding {
         let Checked { claim, verdict, finding } = checked;
         let Verdict::Violated(evidence) = &verdict else { return finding };
-        let plain = Claim::new(claim.level);
-        if claim != plain || evidence.transactions.len() > ALLOWED_TRANSACTIONS_MAX {
+        if claim != Claim::new(claim.level) {
+            return finding;
+        }
+        let finding =
+            finding.with_next(file.map(|file| next_commands(file, claim.level)).unwrap_or_default());
+        // What is wrong whatever the order is, is wrong for reasons that lie outside these transactions.
+        if !finding.is_about_order() || evidence.transactions.len() > ALLOWED_TRANSACTIONS_MAX {
             return finding;
         }
         let end = opened.end.get().map(|end| end.saturating_duration_since(Instant::now()));
         let time = end.map_or(ALLOWED_TIME_MAX, |left| left.min(ALLOWED_TIME_MAX));
         let guard = self.limits.guard_until(opened.end.get());
         let options = Options { threads: 1, ..self.options(guard.budget().with_timeout(time)) };
-        let allowed =
-            guarded(&opened.name, || checker::allowed(&opened.history, &evidence.transactions, &options));
-        let next = file.map(|file| next_commands(file, claim.level)).unwrap_or_default();
-        finding.with_allowed(allowed.unwrap_or_default()).with_next(next)
+        let allowed = guarded(&opened.name, || {
+            checker::allowed(&opened.history, claim.level, &evidence.transactions, &options)
+        });
+        finding.with_allowed(allowed.unwrap_or_default())
     }
 
     pub(crate) fn options(&self, budget: Budget) -> Options {

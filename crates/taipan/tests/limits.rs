@@ -198,13 +198,13 @@ fn a_long_line_keeps_to_its_limits() {
         let file = format!("{name}.jsonl");
         std::fs::write(folder.path().join(&file), text).unwrap();
         let started = Instant::now();
-        let arguments = ["check", "--timeout", "2", "--max-memory", "70M", "--output", "json", &file];
+        let arguments = ["check", "--timeout", "2", "--max-memory", "80M", "--output", "json", &file];
         let output = taipan(&arguments, folder.path());
         assert!(started.elapsed() < SLACK, "{file} took {:?}", started.elapsed());
         // A header alone is refused: it has no transactions.
         assert!(matches!(output.status.code(), Some(0 | 2 | 3)), "{file}: {output:?}");
         if output.status.code() != Some(3) {
-            assert!(peak(&said(&output)) < 84 << 20, "{file}: {}", said(&output));
+            assert!(peak(&said(&output)) < 96 << 20, "{file}: {}", said(&output));
         }
     }
 }

@@ -134,7 +134,7 @@ fn a_visitor_finds_everything() {
     let text = |name: &str| seen[name].as_str().unwrap_or_else(|| panic!("{name}: {seen}"));
     assert!(seen["walkable"] == true && number("walked") > 0, "{seen}");
     assert!(text("first").starts_with("Step 1 of "), "{seen}");
-    assert!(text("end").starts_with("So ") && seen["conclusion"] == true, "{seen}");
+    assert!(text("end").starts_with("Contradiction: ") && seen["conclusion"] == true, "{seen}");
     assert_eq!(text("beginning"), "0", "{seen}");
     // What a stranger needs: the meaning in a sentence, levels, what would have been allowed, something to send.
     assert!(text("meaning").starts_with("Write skew. ") && number("marked") > 0, "{seen}");

@@ -49,7 +49,7 @@ fn records_a_lost_update(files: &[(&str, String)], commands: &[&str]) {
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (exit, text) = check("serializable");
-    assert!(exit == Some(1) && text.contains("lost-update"), "{text}");
+    assert!(exit == Some(1) && text.contains("lost update"), "{text}");
     let (exit, text) = check("read-committed");
     assert!(exit == Some(0) && text.contains("2 transactions"), "{text}");
 }

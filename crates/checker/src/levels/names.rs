@@ -144,7 +144,7 @@ const ELLE_ANOMALIES: &[(&str, &[&str])] = &[
     ("monotonic-view", &["G-monotonic"]),
     ("consistent-view", &["G-single", "G-single-item"]),
     ("parallel-snapshot-isolation", &["G-single-process", "G-single-item-process"]),
-    ("forward-consistent-view", &["G-SIb", "GSIb"]),
+    ("forward-consistent-view", &["G-SIb"]),
     ("repeatable-read", &["G2-item"]),
     ("snapshot-isolation", &["G-nonadjacent", "G-nonadjacent-item"]),
     ("update-serializable", &["G-update"]),
