@@ -36,7 +36,7 @@ pub fn look_closer(part: &History, options: &Options, judge: impl Fn(&History) -
     Closer { weakest, marks, instead: instead(part, options, judge) }
 }
 
-/// The strongest levels that allow some transactions of a history which violate a level, looked at by themselves. None where
+/// The levels that allow some transactions of a history which violate a level, looked at by themselves. None where
 /// they violate it only together with others, and what the budget leaves open is left out.
 pub fn allowed(history: &History, level: Level, transactions: &[TxnId], options: &Options) -> Vec<Level> {
     let plain = restrict(history, transactions);
@@ -50,5 +50,6 @@ pub fn allowed(history: &History, level: Level, transactions: &[TxnId], options:
         Ok::<_, Infallible>(check(&part.history, level, options).verdict)
     };
     let Ok(survey) = survey(&plain.history, verdict, |_, _| Ok(None), |verdict| verdict);
-    survey.strongest.into_iter().map(|(level, _)| level).collect()
+    let accepted = survey.marks.into_iter().filter(|(_, mark)| *mark == Mark::Accepted);
+    accepted.map(|(level, _)| level).collect()
 }

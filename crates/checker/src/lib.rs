@@ -67,7 +67,9 @@ pub use eager::{Passes, Strategy, UnknownName, smt};
 pub use fragment::Fragment;
 pub use instead::{Instead, instead};
 pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
-pub use levels::names::{UNDECIDED, UndecidedLevel, UnknownLevel, elle_models, forbidding, meaning_here};
+pub use levels::names::{
+    ELLE_DEFAULT, UNDECIDED, UndecidedLevel, UnknownLevel, elle_models, forbidding, meaning_here,
+};
 pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, implications};
 pub use logical::split as split_into_logical;
 pub use looked_at::LookedAt;

@@ -758,7 +758,7 @@ fn the_text_form_is_the_documented_one() {
         ("\"clock_skew\":0,", "", "missing field `clock_skew`"),
         ("\"clock_skew\":0,", "\"clock_skew\":0,\"clock_skew\":0,", "duplicate field"),
         ("\"clock_skew\":0,", "\"clock_skew\":0,\"note\":0,", "unknown field `note`"),
-        ("\"level\":\"serializable\"", "\"level\":\"linear\"", "no isolation level"),
+        ("\"level\":\"serializable\"", "\"level\":\"linear\"", "unknown isolation level"),
     ] {
         let changed = line.replace(from, to);
         assert_ne!(changed, line);

@@ -146,5 +146,5 @@ fn where_there_are_no_timestamps_the_reason_is_given() {
     let Some(mut database) = support::postgres(&[("fsync", "off")]) else { return };
     let isolation = database.isolations()[0];
     let failure = database.enable_timestamps(&isolation).unwrap_err().to_string();
-    assert!(failure.contains("snapshot of its own"), "{failure}");
+    assert!(failure.contains("its own snapshot"), "{failure}");
 }

@@ -38,7 +38,7 @@ fn what_is_wrong_with_a_file_is_told_with_its_line() {
     let with = |rest: &str| format!("{head}{rest}");
     check("", 1, "expected");
     check("SELECT 1;", 1, "expected");
-    check(head, 5, "cut off");
+    check(head, 5, "is it truncated?");
     check("-- taipan hunt case\nSELECT 1;", 2, "before");
     check(&with("COMMIT;"), 6, "session");
     check(&with("-- T0 S1\nSELECT 1;"), 7, "is:");

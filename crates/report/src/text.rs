@@ -243,13 +243,9 @@ pub(crate) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
         format!(
             "{} {} read by another transaction",
             of(read, coverage.writes, "write"),
-            was(if read == coverage.writes { read } else { 2 })
+            was(coverage.writes)
         ),
-        format!(
-            "{} {} used by several sessions",
-            of(shared, coverage.keys, "key"),
-            was(if shared == coverage.keys { shared } else { 2 })
-        ),
+        format!("{} {} used by several sessions", of(shared, coverage.keys, "key"), was(coverage.keys)),
     ];
     if coverage.ambiguous > 0 {
         let reads = count(coverage.reads, "read");

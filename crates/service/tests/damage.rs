@@ -228,7 +228,7 @@ fn a_torn_record_is_kept_aside_and_said() {
     for _ in 0..2 {
         let said = open(folder.path()).map(|_| ()).expect_err("it is damaged").to_string();
         assert!(said.contains("journal-1: the journal is damaged at byte "), "{said}");
-        assert!(said.contains("behind it can; bring the file back from a copy, or begin anew"), "{said}");
+        assert!(said.contains("behind it can; restore the file from a backup, or start with"), "{said}");
         assert_eq!(std::fs::read(&journal).expect("it is there"), changed);
     }
 }
@@ -251,7 +251,7 @@ fn a_journal_of_another_check_is_refused() {
     };
     let said = Engine::open(other).map(|_| ()).expect_err("another level").to_string();
     assert!(
-        said.contains("journal-0: the state is one of a check of ") && said.contains("ask for that one"),
+        said.contains("journal-0: the state is one of a check of ") && said.contains("use that level"),
         "{said}"
     );
 }

@@ -160,7 +160,7 @@ fn a_checkpoint_that_is_no_good_is_named() {
     let mut other = settings();
     other.settings.level = checker::Level::SERIALIZABLE;
     let said = refusal(other);
-    assert!(said.contains("journal-1: ") && said.contains("ask for that one"), "{said}");
+    assert!(said.contains("journal-1: ") && said.contains("use that level"), "{said}");
     let checkpoint = folder.path().join("checkpoint-1");
     let whole = std::fs::read(&checkpoint).expect("it is there");
     let mut changed = whole.clone();

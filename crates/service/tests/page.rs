@@ -126,7 +126,7 @@ fn findings_are_shown_and_explained_also_if_there_are_ten_thousand() {
     let page = shown(browser, &format!("{url}#token=secret&finding=10000"), None);
     assert!(page.contains("Finding 10000: noconflict") && page.contains("wrote y without having seen that"));
     let page = shown(browser, &url, None);
-    assert!(page.contains("a token is needed"), "without a token nothing is shown");
+    assert!(page.contains("this page needs a token"), "without a token nothing is shown");
     service.switch().store(true, Ordering::Relaxed);
     service.wait().expect("it ends well");
 }

@@ -542,7 +542,14 @@ impl<'f> Checking<'f> {
         let allowed = guarded(&opened.name, || {
             checker::allowed(&opened.history, claim.level, &evidence.transactions, &options)
         });
-        finding.with_allowed(allowed.unwrap_or_default())
+        let mut orders = Orders::default();
+        orders.take(&opened.history);
+        let tested: Vec<Level> =
+            allowed.unwrap_or_default().into_iter().filter(|&level| orders.lack(level).is_none()).collect();
+        let follows =
+            |level: Level| tested.iter().any(|&other| other != level && recording::implies(other, level));
+        let strongest = tested.iter().copied().filter(|&level| !follows(level)).collect();
+        finding.with_allowed(strongest)
     }
 
     pub(crate) fn options(&self, budget: Budget) -> Options {

@@ -373,7 +373,7 @@ mod tests {
             ("sim:linearizable", "read-committed, snapshot-isolation, serializable, strict"),
             ("sim:serializable?bug", "bug=lost-update"),
             ("sim:serializable?bug=lost", "write-skew"),
-            ("sim:serializable?bugs=lost-update", "unknown-rate"),
+            ("sim:serializable?bugs=lost-update", "did you mean bug?"),
             ("sim:serializable?bug=lost-update:many", "not a number"),
             ("sim:serializable?keys=0", "keys: 0 is not between"),
             ("sim:serializable?distribution=normal", "zipf:THETA"),

@@ -118,6 +118,9 @@ const ELLE_MODELS: &[(&str, &str)] = &[
     ("strict-serializable", "strict-serializable"),
 ];
 
+/// The model that Elle's command line expects where none is named.
+pub const ELLE_DEFAULT: &str = "strict-serializable";
+
 /// Elle's names of anomalies, and the weakest level of the table that forbids each.
 const ELLE_ANOMALIES: &[(&str, &[&str])] = &[
     ("read-uncommitted", &["G0"]),
@@ -158,7 +161,6 @@ const ELLE_ANOMALIES: &[(&str, &[&str])] = &[
             "G-single-realtime",
             "G-single-item-realtime",
             "G-SI",
-            "GSI",
         ],
     ),
     ("strong-session-serializable", &["G2-process", "G2-item-process"]),

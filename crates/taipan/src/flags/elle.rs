@@ -28,7 +28,7 @@ pub(crate) struct ElleFlags {
     pub(crate) format: Option<HistoryFormat>,
 
     /// Models that the history is expected to satisfy, by Elle's names
-    #[arg(short, long, value_name = "MODELS", value_delimiter = ',', default_value = "strict-serializable")]
+    #[arg(short, long, value_name = "MODELS", value_delimiter = ',', default_value = checker::ELLE_DEFAULT)]
     pub(crate) consistency_models: Vec<String>,
 
     /// Anomalies to look for as well: each adds the weakest level that forbids it
