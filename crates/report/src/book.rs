@@ -107,11 +107,13 @@ impl Page {
 
     /// The names by which its example is explained: Elle's and the common one.
     fn explained_as(&self) -> Option<(String, Option<String>)> {
-        let (_, said) = self.text.lines().find_map(|line| line.split_once(": violated: "))?;
-        // The last parentheses hold the size of the history.
-        let (names, _) = said.rsplit_once(" (")?;
+        // `✘ history.hist: not LEVEL: COMMON (NAME) on KEYS  (SIZE)`
+        let line = self.text.lines().find(|line| line.starts_with("✘ "))?;
+        let (_, said) = line.split_once(": not ")?.1.split_once(": ")?;
+        let (said, _) = said.rsplit_once("  (")?;
+        let names = said.rsplit_once(" on ").map_or(said, |(names, _)| names);
         match names.split_once(" (") {
-            Some((name, common)) => Some((plain(name), Some(plain(common)))),
+            Some((common, name)) => Some((plain(name), Some(plain(common)))),
             None => Some((plain(names), None)),
         }
     }

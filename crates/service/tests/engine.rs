@@ -168,7 +168,7 @@ fn a_checkpoint_that_is_no_good_is_named() {
     for damaged in [&[], &whole[..9], &whole[..whole.len() / 2], &whole[..whole.len() - 1], &changed] {
         std::fs::write(&checkpoint, damaged).expect("it can be written");
         let said = refusal(settings());
-        assert!(said.contains("checkpoint-1: ") && said.contains("from a copy"), "{said}");
+        assert!(said.contains("checkpoint-1: ") && said.contains("from a backup"), "{said}");
         assert!(said.contains("findings.jsonl"), "{said}");
     }
     std::fs::write(&checkpoint, &whole).expect("it can be written");

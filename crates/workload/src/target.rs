@@ -374,7 +374,7 @@ mod tests {
             ("sim:serializable?bug", "bug=lost-update"),
             ("sim:serializable?bug=lost", "write-skew"),
             ("sim:serializable?bugs=lost-update", "did you mean bug?"),
-            ("sim:serializable?bug=lost-update:many", "not a number"),
+            ("sim:serializable?bug=lost-update:many", "not a valid number"),
             ("sim:serializable?keys=0", "keys: 0 is not between"),
             ("sim:serializable?distribution=normal", "zipf:THETA"),
             ("sim:strict?lag=0.5", "does not read old snapshots"),
