@@ -77,7 +77,7 @@ impl Budget {
         let _ = self.switch.compare_exchange(switch::ON, position, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether it is time to give up. Costs a clock reading: loops count with a [`Meter`].
+    /// Whether it is time to give up. Costs a clock reading: loops count with a `Meter`.
     pub fn exhausted(&self) -> Option<Undecided> {
         match self.switch.load(Ordering::Relaxed) {
             switch::ON => {}

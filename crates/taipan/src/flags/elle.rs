@@ -63,7 +63,7 @@ pub(crate) struct ElleFlags {
     #[arg(long, hide = true)]
     pub(crate) sequential_keys: bool,
 
-    /// Refused: use a strong- model, or a custom level with linearizable = [keys]
+    /// Refused: use a strong- model, or a custom level with `linearizable = [keys]`
     #[arg(long, hide = true)]
     pub(crate) linearizable_keys: bool,
 

@@ -112,7 +112,7 @@ pub(crate) struct WatchFlags {
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M", hide_short_help = true, help_heading = "Sources")]
     pub(crate) max_body: u64,
 
-    /// Also post findings to http://HOST[:PORT]/PATH
+    /// Also post findings to `http://HOST[:PORT]/PATH`
     ///
     /// To reach an https address, use a proxy on this machine.
     #[arg(long, value_name = "URL", help_heading = "Findings")]
