@@ -7,6 +7,7 @@
 //!   format is detected from the content; gzip and zstd are undone on the way.
 //! * [`write_path`], [`write_stream`] — a history into a file or a stream.
 //! * [`read_parts`] — a large file as histories one after the other, in bounded memory.
+//! * [`transaction_lines`] — where in a file transactions stand.
 //! * [`stretches`] — a large file cut up, for several readers at once.
 //! * [`split`] — a history into shards, files of their own.
 //! * [`convert`] — one into the other, in pieces where both formats allow it, so that the memory in use does not
@@ -23,6 +24,7 @@ mod detect;
 mod error;
 mod json;
 pub mod jsonl;
+mod lines;
 mod meaning;
 pub mod notation;
 mod parts;
@@ -55,6 +57,7 @@ pub mod viper;
 pub use convert::{ConvertError, Converted, Origin, Target, convert};
 pub use detect::{Likeness, Probe};
 pub use error::{Located, Place, ReadError};
+pub use lines::transaction_lines;
 pub use parts::read_parts;
 pub use read::{Loaded, ReadOptions, Warned, read_bytes, read_path, read_stream};
 pub use source::{Compression, Directory, FrameBytes, FrameError};

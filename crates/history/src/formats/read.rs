@@ -161,6 +161,8 @@ pub(super) struct Reading<'a> {
     format: Option<Format>,
     /// Whether the path is that of the file, not what a stream is called.
     is_path: bool,
+    /// Whether formats of lines are read line by line, not as many as are at hand.
+    by_line: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -178,7 +180,18 @@ impl<'a> Reading<'a> {
             warned: Warned::default(),
             format: None,
             is_path: false,
+            by_line: false,
         }
+    }
+
+    /// The same, a step being one line where the format is one of lines.
+    pub(super) fn line_by_line(self) -> Self {
+        Self { by_line: true, ..self }
+    }
+
+    /// How many line ends were read.
+    pub(super) fn lines_read(&self) -> u64 {
+        self.lines
     }
 
     /// Opens a file and finds its format.
@@ -336,7 +349,12 @@ impl<'a> Reading<'a> {
         // Where the search for a line end goes on; a long line is not searched twice.
         let mut searched = 0;
         let len = loop {
-            if let Some(place) = memchr::memrchr(b'\n', &stream.waiting()[searched..]) {
+            let unseen = &stream.waiting()[searched..];
+            let line_end = match self.by_line {
+                true => memchr::memchr(b'\n', unseen),
+                false => memchr::memrchr(b'\n', unseen),
+            };
+            if let Some(place) = line_end {
                 break searched + place + 1;
             }
             searched = stream.waiting().len();

@@ -32,6 +32,13 @@ pub fn write(history: &History, part: Part, out: &mut dyn io::Write) -> Result<(
     Ok(())
 }
 
+/// The line of one transaction, without its end.
+pub fn transaction_line(history: &History, txn: Transaction<'_>) -> Result<String, WriteError> {
+    let mut line = Vec::new();
+    push_transaction(&mut line, history, txn)?;
+    Ok(String::from_utf8(line).expect("the writer writes text"))
+}
+
 fn push_header(out: &mut Vec<u8>, history: &History, part: Part) {
     if history.initial().is_empty() && history.level().is_none() && history.header_extra().is_none() {
         return;
