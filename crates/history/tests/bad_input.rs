@@ -467,6 +467,29 @@ fn the_notation() {
     check(
         Format::Notation,
         &[
+            (
+                "s1: w(x,1)%{\"sql\":1}",
+                "1:13: no field `sql` can stand here = expected %{\"ctx\":{…}} after the operation",
+            ),
+            ("s1: w(x,1) %%{\"ctx\":1}", "1:21: '1' is out of place here = expected an object of hints"),
+            ("s1: w(x,1) %%{\"seq\":-1}", "1:21: -1 is no place in a session = expected a number from 0"),
+            (
+                "s1: w(x,1) %%{\"seq\":1,\"seq\":1}",
+                "1:23: the field `seq` is given twice = expected each field once",
+            ),
+            ("s1: w(x,1) %%{} %%{}", "1:17: the transaction has this mark already = expected each mark once"),
+            (
+                "header: x",
+                "1:9: 'x' is out of place here = expected a JSON object of the header's other fields",
+            ),
+            (
+                "header: {\"level\":\"x\"}",
+                "1:10: `level` is not written here = expected init: for initial values, level: for the level",
+            ),
+            (
+                "s1: w(x,1)\nheader: {}",
+                "2:1: header comes after a transaction = expected header: before the first session; a session of that name is written \"header\":",
+            ),
             ("hello", "1:6: the line ends here = expected a session's name and a colon, as in s1: w(x,1)"),
             (
                 "s1 w(x,1)",
@@ -494,7 +517,7 @@ fn the_notation() {
             ("s1: r(_,1)", "1:7: _ means absent and is no key = expected a key; \"_\" if it is called so"),
             (
                 "s1: r(x,1)! w(x,2)",
-                "1:13: 'w' is out of place here = expected another operation, a mark (! ? @ @@ ~), or | and the next transaction",
+                "1:13: 'w' is out of place here = expected another operation, a mark (! ? @ @@ ~ %%), or | and the next transaction",
             ),
             ("s1: r(x,1)!?", "1:12: the transaction has this mark already = expected each mark once"),
             (
@@ -544,7 +567,7 @@ fn the_notation() {
             ),
             (
                 "s1: r(x,1) ; r(y,1)",
-                "1:12: ';' is out of place here = expected another operation, a mark (! ? @ @@ ~), or | and the next transaction",
+                "1:12: ';' is out of place here = expected another operation, a mark (! ? @ @@ ~ %%), or | and the next transaction",
             ),
         ],
     );

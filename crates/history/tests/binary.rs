@@ -10,7 +10,7 @@ use history::formats::{
 use history::{Builder, History, Span};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use random::{Extras, show, show_by_session};
+use random::{show, show_by_session};
 use std::io;
 
 fn bytes_of(history: &History) -> Vec<u8> {
@@ -165,7 +165,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/binary.txt"))), ..ProptestConfig::default() })]
 
     #[test]
-    fn parts_make_a_whole(history in random::history(Extras::Some), len in 1usize..4) {
+    fn parts_make_a_whole(history in random::history(), len in 1usize..4) {
         let parts = parts(&history, len);
         let whole: usize = parts.iter().map(History::len).sum();
         prop_assert_eq!(whole, history.len());
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn parts_in_the_notation_make_a_whole(history in random::history(Extras::None), len in 1usize..4) {
+    fn parts_in_the_notation_make_a_whole(history in random::history(), len in 1usize..4) {
         let options = ReadOptions { format: Some(Format::Notation), allow_empty: true, ..ReadOptions::default() };
         let bytes = write_parts(&parts(&history, len), notation::write);
         let back = read_bytes("h.hist", &bytes, &options).unwrap().history;
@@ -186,7 +186,7 @@ proptest! {
 
     #[test]
     fn random_damage_never_does_harm(
-        history in random::history(Extras::Some),
+        history in random::history(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut bytes = bytes_of(&history);

@@ -8,7 +8,6 @@ use history::formats::{Format, ReadOptions, Stretch, Warnings, jsonl, read_bytes
 use history::{Builder, History};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use random::Extras;
 use serde_json::{Map, Value};
 
 /// Every place of the line where a field name of the format stands: a path of names and positions, and the name.
@@ -78,7 +77,7 @@ proptest! {
 
     #[test]
     fn a_misspelt_field_is_never_read_silently(
-        history in random::history(Extras::Some),
+        history in random::history(),
         line in any::<prop::sample::Index>(),
         place in any::<prop::sample::Index>(),
         how in 0usize..1000,

@@ -7,7 +7,7 @@ use history::History;
 use history::formats::{Format, ReadOptions, notation, read_bytes, write_stream};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use random::{Extras, show, show_by_session};
+use random::{show, show_by_session};
 
 fn through(history: &History, format: Format) -> History {
     let mut bytes = Vec::new();
@@ -21,22 +21,22 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/round_trips.txt"))), ..ProptestConfig::default() })]
 
     #[test]
-    fn json_lines(history in random::history(Extras::Some)) {
+    fn json_lines(history in random::history()) {
         prop_assert_eq!(show(&through(&history, Format::Jsonl)), show(&history));
     }
 
     #[test]
-    fn binary(history in random::history(Extras::Some)) {
+    fn binary(history in random::history()) {
         prop_assert_eq!(show(&through(&history, Format::Binary)), show(&history));
     }
 
     #[test]
-    fn the_notation(history in random::history(Extras::None)) {
+    fn the_notation(history in random::history()) {
         prop_assert_eq!(show_by_session(&through(&history, Format::Notation)), show_by_session(&history));
     }
 
     #[test]
-    fn the_notation_leaves_out_what_it_cannot_hold(history in random::history(Extras::Some)) {
+    fn the_notation_without_notes_is_read_as_well(history in random::history()) {
         let text = notation::to_string(&history);
         let back = notation::parse(&text);
         prop_assert!(back.is_ok(), "{:?}\n{}", back, text);

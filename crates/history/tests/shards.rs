@@ -1,13 +1,12 @@
 //! Histories in shards and in stretches: nothing is lost, nothing is told differently.
 
-#[expect(dead_code, reason = "other tests use the rest")]
 mod random;
 
 use history::formats::{Format, ReadOptions, SplitBy, read_path, shards_of, split, stretches, write_path};
 use history::{Builder, Copier, History, Lock, Name, Span, Status, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use random::{Extras, show, show_by_session, text};
+use random::{show, show_by_session, text};
 use std::path::Path;
 
 fn read(path: &Path) -> History {
@@ -90,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/shards.txt"))), ..ProptestConfig::default() })]
 
     #[test]
-    fn shards_are_the_history(history in random::history(Extras::Some), shards in 1usize..5) {
+    fn shards_are_the_history(history in random::history(), shards in 1usize..5) {
         let folder = tempfile::tempdir().expect("a folder");
         let whole = folder.path().join("whole.tph");
         write_path(&history, Format::Binary, &whole).expect("written");
@@ -154,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn a_copy_is_the_same(history in random::history(Extras::Some)) {
+    fn a_copy_is_the_same(history in random::history()) {
         let mut builder = Builder::new();
         let mut copier = Copier::new(&history);
         copier.header(&mut builder, |_| true);

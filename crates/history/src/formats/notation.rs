@@ -1,7 +1,6 @@
 //! The one-line notation (`.hist`): histories as a person writes them, for tests, documents and explanations.
 //!
-//! What: one session a line, transactions separated by `|`. Everything a history holds can be written except
-//! `ctx` and fields that the native format does not define.
+//! What: one session a line, transactions separated by `|`. Everything a history holds can be written.
 //! Invariant: [`to_string`] writes what [`parse`] reads as the same history, transactions in session order.
 //! Steps: each line is read by recursive descent straight into the builder; nesting is limited.
 //! Cost: one pass.
@@ -31,15 +30,18 @@
 //! White space (and, in lists, a comma) separates; `#` begins a comment that lasts to the end of its line.
 //!
 //! ```text
-//! line         = [ "init:" { key "=" value } | "level:" name | name ":" transaction { "|" transaction } ]
+//! line         = [ "init:" { key "=" value } | "level:" name | "header:" object
+//!                | name ":" transaction { "|" transaction } ]
 //! transaction  = [ "[" name "]" ] ( operation { operation } | "()" ) { mark }
 //! mark         = "!" | "?"                  aborted, outcome unknown; at most one of them
 //!              | "@" time ".." [ time ]     the client's clock at begin and at the answer
 //!              | "@@" stamp ".." [ stamp ]  the database's timestamps of start and commit
 //!              | "~" name                   the level that the transaction asked for
+//!              | "%%" object                its `ctx` and `seq`, as in %%{"ctx":{"sql":"COMMIT"}}
 //! time         = integer
 //! stamp        = integer [ "." integer ]    physical and logical part
-//! operation    = ( one | ranged | filtered ) [ "^" time ".." [ time ] ]      the client's clock around it
+//! operation    = ( one | ranged | filtered ) [ "^" time ".." [ time ] ] [ "%" object ]
+//!                                           the client's clock around it; its `ctx`, as in %{"ctx":{}}
 //! one          = ( "r" | "ru" | "rs" ) "(" key [ "," value ] ")"   read; locking for update; for share
 //!              | "w(" key "," value ")"  |  "a(" key "," value ")"  |  "d(" key ")"   write, append, delete
 //! ranged       = ( "scan" | "iter" ) "(" [ key ] ".." [ key ] [ "desc" ] ")" [ "=" rows ]
@@ -54,6 +56,7 @@
 //! comparison   = "=" | "!=" | "<" | "<=" | ">" | ">="
 //! key          = integer | name
 //! value        = "_" | "?" | "true" | "false" | number | name | "[" { value } "]" | "{" { name ":" scalar } "}"
+//! object       = a JSON object, on the same line
 //! name         = word | string in double quotes, escaped as in JSON
 //! word         = letters, digits, "_", "-", "/", "$", and "." before another of these
 //! ```
@@ -62,8 +65,8 @@
 //!   the string `abc`.
 //! * A result that is left out, or `?`, is not known: `r(x)`, `scan(a..m)`, `u(value=2 -> 3)`.
 //! * A scalar answers to the column `value`. `*` holds for every row, `none` for none.
-//! * A session may go on in a later line. `init` and `level` come before the first transaction; a session or key of
-//!   that name is written in quotes.
+//! * A session may go on in a later line. `init`, `level` and `header` come before the first transaction; a
+//!   session of that name is written in quotes.
 //! * The end of a time may be left out where the answer never came: only if the transaction is not committed.
 //!
 //! ```
@@ -97,7 +100,8 @@ pub fn parse(text: &str) -> Result<History, Fault> {
     builder.finish().map_err(|error| Fault::new(0, error.to_string(), "a possible history"))
 }
 
-/// Writes a history in the notation; what the notation cannot hold (`ctx`, unknown fields) is left out.
+/// Writes a history in the notation without notes, which no check looks at: `ctx`, `seq` and the header's other fields.
+/// [`write()`] keeps them.
 pub fn to_string(history: &History) -> String {
     write::to_string(history)
 }

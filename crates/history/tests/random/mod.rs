@@ -7,13 +7,6 @@ use history::{
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
-/// What a history holds that the one-line notation cannot.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extras {
-    Some,
-    None,
-}
-
 const TEXTS: &[&str] = &[
     "",
     "_",
@@ -40,6 +33,9 @@ const TEXTS: &[&str] = &[
     "#",
     "init",
     "level",
+    "header",
+    "%%",
+    "%{}",
     "or",
     "none",
     "not",
@@ -186,13 +182,8 @@ const OBJECTS: &[&str] =
 const SEQUENCE: &[&str] = &["{\"seq\":0}", "{\"seq\":17}"];
 const HINTS: &[&str] = &["{\"ctx\":{}}", "{\"ctx\":{\"why\":[1,{\"c\":null}],\"é\\n\":\"}\"}}"];
 
-fn extra(extras: Extras) -> impl Strategy<Value = Option<String>> {
-    one_of(extras, OBJECTS)
-}
-
-fn one_of(extras: Extras, of: &'static [&'static str]) -> impl Strategy<Value = Option<String>> {
-    let some = prop::option::weighted(0.15, prop::sample::select(of).prop_map(str::to_owned));
-    some.prop_map(move |text| text.filter(|_| extras == Extras::Some))
+fn one_of(of: &'static [&'static str]) -> impl Strategy<Value = Option<String>> {
+    prop::option::weighted(0.15, prop::sample::select(of).prop_map(str::to_owned))
 }
 
 #[derive(Clone, Debug)]
@@ -208,17 +199,14 @@ struct Txn {
     ops: Vec<(Op, Option<Span>, Option<String>)>,
 }
 
-fn transaction(extras: Extras) -> impl Strategy<Value = Txn> {
+fn transaction() -> impl Strategy<Value = Txn> {
     let status =
         prop::sample::select(vec![Status::Committed, Status::Committed, Status::Aborted, Status::Unknown]);
-    let ops = prop::collection::vec(
-        (operation(), prop::option::weighted(0.1, span()), one_of(extras, HINTS)),
-        0..4,
-    );
+    let ops = prop::collection::vec((operation(), prop::option::weighted(0.1, span()), one_of(HINTS)), 0..4);
     let id = prop::option::weighted(0.3, name());
     let level = prop::option::weighted(0.1, text());
     let clocks = (prop::option::of(span()), prop::option::of(timestamps()));
-    (name(), id, status, clocks, level, extra(extras), one_of(extras, SEQUENCE), ops).prop_map(
+    (name(), id, status, clocks, level, one_of(OBJECTS), one_of(SEQUENCE), ops).prop_map(
         |(session, id, status, (client, db), level, ctx, extra, ops)| Txn {
             session,
             id,
@@ -234,12 +222,12 @@ fn transaction(extras: Extras) -> impl Strategy<Value = Txn> {
 }
 
 /// A random history.
-pub(crate) fn history(extras: Extras) -> impl Strategy<Value = History> {
+pub(crate) fn history() -> impl Strategy<Value = History> {
     let initial = prop::collection::vec((name(), value()), 0..4);
     let level =
         prop::option::weighted(0.3, text().prop_filter("a level has a name", |text| !text.is_empty()));
-    let transactions = prop::collection::vec(transaction(extras), 0..8);
-    (initial, level, extra(extras), transactions).prop_map(|(initial, level, extra, transactions)| {
+    let transactions = prop::collection::vec(transaction(), 0..8);
+    (initial, level, one_of(OBJECTS), transactions).prop_map(|(initial, level, extra, transactions)| {
         let mut builder = Builder::new();
         for (key, value) in &initial {
             let (key, value) = (builder.key(key.as_ref()), build_value(&mut builder, value));

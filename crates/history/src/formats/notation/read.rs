@@ -1,6 +1,6 @@
 //! Lines of the notation into transactions.
 
-use super::super::json::{Cursor, DEPTH_MAX, Number};
+use super::super::json::{Cursor, DEPTH_MAX, Kind, Number};
 use super::super::meaning::{KEY, WHOLE_VALUE, about_keys, lost_column};
 use super::super::{Fault, Likeness, Probe, Warnings};
 use crate::builder::canonical_integer;
@@ -9,10 +9,11 @@ use crate::{
     Timestamp, ValueId,
 };
 
-/// Recognises the format: a first line `init:`, or a name, a colon and an operation.
+/// Recognises the format: a first line `init:`, `header: {`, or a name, a colon and an operation.
 pub fn detect(probe: &Probe<'_>) -> Likeness {
     let lines = probe.text().lines().map(str::trim);
-    let Some(line) = lines.clone().find(|line| !line.is_empty() && !line.starts_with('#')) else {
+    let is_plain = |line: &&str| !line.is_empty() && !line.starts_with('#') && !line.starts_with("level:");
+    let Some(line) = lines.clone().find(is_plain) else {
         return Likeness::No;
     };
     let mut reader = Line { text: line, at: 0 };
@@ -20,7 +21,7 @@ pub fn detect(probe: &Probe<'_>) -> Likeness {
     if !reader.take(":") {
         return Likeness::No;
     }
-    if name == Name::Str("init".into()) {
+    if name == Name::Str("init".into()) || (name == Name::Str("header".into()) && reader.peek("{")) {
         return Likeness::Certain;
     }
     if reader.take("[") && !(matches!(reader.name(), Ok(Some(_))) && reader.take("]")) {
@@ -53,10 +54,20 @@ pub fn read(bytes: &[u8], builder: &mut Builder, warnings: &mut Warnings) -> Res
     Ok(())
 }
 
+/// Names that begin a line of their own kind; a session that is called so is written in quotes.
+pub(super) const RESERVED: [&str; 3] = ["init", "level", "header"];
+
 /// One line and how far it has been read.
 struct Line<'a> {
     text: &'a str,
     at: usize,
+}
+
+/// What is only kept, as JSON text.
+#[derive(Default)]
+struct Notes<'a> {
+    ctx: Option<&'a str>,
+    seq: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,6 +116,7 @@ impl<'a> Line<'a> {
         match &name {
             Name::Str(word) if word == "init" && !is_quoted => self.init(builder, start),
             Name::Str(word) if word == "level" && !is_quoted => self.level(builder, start),
+            Name::Str(word) if word == "header" && !is_quoted => self.header(builder, start),
             _ => {
                 let session = builder.session(name.as_ref());
                 self.transactions(builder, session)
@@ -134,6 +146,84 @@ impl<'a> Line<'a> {
         if self.is_done() { Ok(()) } else { Err(self.fault("the end of the line")) }
     }
 
+    fn header(&mut self, builder: &mut Builder, start: usize) -> Result<(), Fault> {
+        too_late(builder, start, "header")?;
+        let mut cursor = self.json_here("a JSON object of the header's other fields")?;
+        let at = cursor.here();
+        let fields = cursor.skip()?;
+        let mut walk = Cursor::new(fields);
+        let mut names: Vec<String> = Vec::new();
+        walk.take(b'{', "a JSON object")?;
+        while walk.more(names.is_empty(), b'}')? {
+            let place = at + walk.here();
+            let name = walk.field()?.into_owned();
+            if matches!(name.as_str(), "history" | "initial" | "level") {
+                let problem = format!("`{name}` is not written here");
+                return Err(self.fault_at(place, problem, "init: for initial values, level: for the level"));
+            }
+            walk.skip()?;
+            names.push(name);
+        }
+        self.at = cursor.offset();
+        if !names.is_empty() {
+            builder.set_header_extra(fields);
+        }
+        if self.is_done() { Ok(()) } else { Err(self.fault("the end of the line")) }
+    }
+
+    // ---- notes: JSON objects that are only kept ----
+
+    /// A cursor at the object that comes next.
+    fn json_here(&mut self, expected: &str) -> Result<Cursor<'a>, Fault> {
+        if !self.peek("{") {
+            return Err(self.fault(expected));
+        }
+        let mut cursor = Cursor::new(self.text);
+        cursor.seek(self.at);
+        Ok(cursor)
+    }
+
+    /// The fields of `{"ctx":{…}}` or `{"ctx":{…},"seq":0}`, as they are written.
+    fn notes(&mut self, known: &[&str], expected: &str) -> Result<Notes<'a>, Fault> {
+        let mut cursor = self.json_here(expected)?;
+        let mut notes = Notes::default();
+        cursor.take(b'{', expected)?;
+        let mut first = true;
+        while cursor.more(first, b'}')? {
+            first = false;
+            let at = cursor.here();
+            let name = cursor.field()?;
+            let place = match &*name {
+                name if !known.contains(&name) => {
+                    return Err(self.fault_at(at, format!("no field `{name}` can stand here"), expected));
+                }
+                "ctx" if cursor.peek()? != Kind::Object => {
+                    return Err(cursor.expected("an object of hints"));
+                }
+                "ctx" => &mut notes.ctx,
+                _ => &mut notes.seq,
+            };
+            let here = cursor.here();
+            let value = cursor.skip()?;
+            if name == "seq" && !value.parse::<i64>().is_ok_and(|number| number >= 0) {
+                return Err(self.fault_at(
+                    here,
+                    format!("{value} is no place in a session"),
+                    "a number from 0",
+                ));
+            }
+            if place.replace(value).is_some() {
+                return Err(self.fault_at(
+                    at,
+                    format!("the field `{name}` is given twice"),
+                    "each field once",
+                ));
+            }
+        }
+        self.at = cursor.offset();
+        Ok(notes)
+    }
+
     // ---- transactions ----
 
     fn transactions(&mut self, builder: &mut Builder, session: SessionId) -> Result<(), Fault> {
@@ -142,7 +232,7 @@ impl<'a> Line<'a> {
             if self.is_done() {
                 return Ok(());
             }
-            self.need("|", "another operation, a mark (! ? @ @@ ~), or | and the next transaction")?;
+            self.need("|", "another operation, a mark (! ? @ @@ ~ %%), or | and the next transaction")?;
         }
     }
 
@@ -174,7 +264,7 @@ impl<'a> Line<'a> {
     }
 
     fn marks(&mut self, builder: &mut Builder) -> Result<(), Fault> {
-        let (mut status, mut client, mut db, mut level) = (None, None, None, None);
+        let (mut status, mut client, mut db, mut level, mut notes) = (None, None, None, None, None);
         loop {
             self.space();
             let at = self.at;
@@ -189,6 +279,10 @@ impl<'a> Line<'a> {
             } else if self.take("~") {
                 let name = self.name()?.ok_or_else(|| self.fault("the name of a level"))?;
                 level.replace(name.to_string()).is_some()
+            } else if self.take("%%") {
+                notes
+                    .replace(self.notes(&["ctx", "seq"], "%%{\"ctx\":{…},\"seq\":0}, either field")?)
+                    .is_some()
             } else {
                 break;
             };
@@ -211,6 +305,13 @@ impl<'a> Line<'a> {
         }
         if let Some(level) = level {
             builder.set_txn_level(&level);
+        }
+        let notes: Notes<'_> = notes.unwrap_or_default();
+        if let Some(ctx) = notes.ctx {
+            builder.set_ctx(ctx);
+        }
+        if let Some(seq) = notes.seq {
+            builder.set_txn_extra(&format!("{{\"seq\":{seq}}}"));
         }
         Ok(())
     }
@@ -306,6 +407,12 @@ impl<'a> Line<'a> {
             let span = Span { begin, end: end.unwrap_or(i64::MAX) };
             let result = builder.set_op_at(span);
             result.map_err(|error| self.fault_at(at, error.to_string(), "begin ≤ end"))?;
+        }
+        if !self.peek("%%") && self.take("%") {
+            let notes = self.notes(&["ctx"], "%{\"ctx\":{…}} after the operation")?;
+            if let Some(ctx) = notes.ctx {
+                builder.set_op_extra(&format!("{{\"ctx\":{ctx}}}"));
+            }
         }
         Ok(())
     }

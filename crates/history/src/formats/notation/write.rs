@@ -1,24 +1,22 @@
 //! Transactions into lines of the notation.
 
 use super::super::json::push_string;
-use super::super::{Format, Part, WriteError};
-use super::read::{is_word, number_of};
+use super::super::{Part, WriteError};
+use super::read::{RESERVED, is_word, number_of};
 use crate::{
     ColumnId, History, KeyId, Lock, NameRef, OpId, Operation, Predicate, Range, Row, Status, Transaction,
     ValueId, ValueRef,
 };
 use std::io::{self, Write as _};
 
-/// Writes a history, or a part of one: one line a session.
+/// Writes a history, or a part of one: one line per session.
 pub fn write(history: &History, part: Part, out: &mut dyn io::Write) -> Result<(), WriteError> {
-    let mut writer = Writer { history, out: Vec::new(), is_strict: true };
+    let mut writer = Writer { history, out: Vec::new(), keeps_notes: true };
     if part.is_first() {
-        writer.header()?;
+        writer.header();
     }
     for session in history.sessions().ids() {
-        if !history.of_session(session).is_empty() {
-            writer.session(session)?;
-        }
+        writer.session(session);
         out.write_all(&writer.out)?;
         writer.out.clear();
     }
@@ -26,29 +24,29 @@ pub fn write(history: &History, part: Part, out: &mut dyn io::Write) -> Result<(
     Ok(())
 }
 
-/// The whole history, without what the notation cannot hold.
+/// The whole history, without notes: `ctx`, `seq` and further fields of the header.
 pub(super) fn to_string(history: &History) -> String {
-    let mut writer = Writer { history, out: Vec::new(), is_strict: false };
-    let mut all = || -> Result<(), WriteError> {
-        writer.header()?;
-        let sessions = history.sessions().ids();
-        sessions.filter(|&id| !history.of_session(id).is_empty()).try_for_each(|id| writer.session(id))
-    };
-    all().expect("a writer that is not strict leaves out what it cannot write");
+    let mut writer = Writer { history, out: Vec::new(), keeps_notes: false };
+    writer.header();
+    for session in history.sessions().ids() {
+        writer.session(session);
+    }
     String::from_utf8(writer.out).expect("the writer writes text")
 }
 
 struct Writer<'h> {
     history: &'h History,
     out: Vec<u8>,
-    /// Whether to refuse what the notation cannot hold, or to leave it out.
-    is_strict: bool,
+    /// Whether to write what no check looks at.
+    keeps_notes: bool,
 }
 
 impl<'h> Writer<'h> {
-    fn header(&mut self) -> Result<(), WriteError> {
-        if self.is_strict && self.history.header_extra().is_some() {
-            return Err(WriteError::cannot_hold(Format::Notation, "header fields beside `level`", ""));
+    fn header(&mut self) {
+        if let Some(fields) = self.note(self.history.header_extra()) {
+            self.text("header: ");
+            self.json(fields);
+            self.text("\n");
         }
         if !self.history.initial().is_empty() {
             self.text("init:");
@@ -65,40 +63,31 @@ impl<'h> Writer<'h> {
             self.name(NameRef::Str(level));
             self.text("\n");
         }
-        Ok(())
     }
 
-    fn session(&mut self, session: crate::SessionId) -> Result<(), WriteError> {
+    fn session(&mut self, session: crate::SessionId) {
+        if self.history.of_session(session).is_empty() {
+            return;
+        }
         match self.history.sessions().get(session) {
-            NameRef::Str(name @ ("init" | "level")) => push_string(&mut self.out, name),
+            NameRef::Str(name) if RESERVED.contains(&name) => push_string(&mut self.out, name),
             name => self.name(name),
         }
         self.text(":");
         for (index, &txn) in self.history.of_session(session).iter().enumerate() {
             self.text(if index == 0 { " " } else { " | " });
-            self.transaction(self.history.transaction(txn))?;
+            self.transaction(self.history.transaction(txn));
         }
         self.text("\n");
-        Ok(())
     }
 
-    fn transaction(&mut self, txn: Transaction<'h>) -> Result<(), WriteError> {
-        let cannot = |what: &str| Err(WriteError::cannot_hold(Format::Notation, what, txn.name()));
-        if self.is_strict && txn.ctx().is_some() {
-            return cannot("`ctx`");
-        }
-        if self.is_strict && txn.extra_fields().is_some() {
-            return cannot("fields that the native format does not define");
-        }
+    fn transaction(&mut self, txn: Transaction<'h>) {
         if let Some(id) = txn.explicit_id() {
             self.text("[");
             self.name(id);
             self.text("] ");
         }
         for (index, (id, op)) in txn.ops().enumerate() {
-            if self.is_strict && self.history.operation_extra(id).is_some() {
-                return cannot("fields of operations that the native format does not define");
-            }
             self.text(if index == 0 { "" } else { " " });
             self.operation(id, op);
         }
@@ -111,7 +100,35 @@ impl<'h> Writer<'h> {
             Status::Unknown => self.text("?"),
         }
         self.marks(txn);
-        Ok(())
+        self.notes_of(txn);
+    }
+
+    /// `ctx` and the other fields that are only kept, as one object.
+    fn notes_of(&mut self, txn: Transaction<'h>) {
+        let ctx = self.note(txn.ctx());
+        let others = self.note(txn.extra_fields()).map(inside_of).filter(|fields| !fields.is_empty());
+        if ctx.is_none() && others.is_none() {
+            return;
+        }
+        self.text(" %%{");
+        if let Some(ctx) = ctx {
+            self.text("\"ctx\":");
+            self.json(ctx);
+        }
+        if let Some(fields) = others {
+            self.text(if ctx.is_some() { "," } else { "" });
+            self.json(fields);
+        }
+        self.text("}");
+    }
+
+    fn note(&self, json: Option<&'h str>) -> Option<&'h str> {
+        json.filter(|_| self.keeps_notes)
+    }
+
+    /// JSON as it is, in one line: a line end in JSON is always mere space.
+    fn json(&mut self, json: &str) {
+        self.out.extend(json.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
     }
 
     fn marks(&mut self, txn: Transaction<'h>) {
@@ -194,6 +211,10 @@ impl<'h> Writer<'h> {
             if span.end != i64::MAX {
                 self.show(format_args!("{}", span.end));
             }
+        }
+        if let Some(fields) = self.note(self.history.operation_extra(id)) {
+            self.text("%");
+            self.json(fields);
         }
     }
 
@@ -367,6 +388,12 @@ impl<'h> Writer<'h> {
     fn show(&mut self, arguments: std::fmt::Arguments<'_>) {
         self.out.write_fmt(arguments).expect("a vector takes every byte");
     }
+}
+
+/// What a JSON object holds, without its braces.
+fn inside_of(object: &str) -> &str {
+    let inside = object.trim().strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    inside.unwrap_or("").trim()
 }
 
 /// What a predicate stands in, from the loosest to the tightest.
