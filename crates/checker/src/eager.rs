@@ -272,7 +272,7 @@ pub(crate) fn decide(
         Ok(constraints) => constraints,
         Err(refusal) => return refused(strategy, refusal),
     };
-    stats.record("questions", constraints.len() as f64);
+    stats.record("constraints", constraints.len() as f64);
     stats.record("clauses", constraints.clause_count() as f64);
     stats.record("encode_ms", milliseconds(started));
     // 2. What can be said of them before the search.
@@ -293,9 +293,9 @@ pub(crate) fn decide(
     // 3. The search.
     let started = Instant::now();
     let found = if strategy == Strategy::EagerPolysi {
-        induced::decide(history, problem, &constraints, level, options)
+        induced::decide(history, problem, &constraints, level, options, stats)
     } else {
-        found(problem, &constraints, search::search(&constraints, passes.polarity, &options.budget))
+        found(problem, &constraints, search::search(&constraints, passes.polarity, &options.budget, stats))
     };
     stats.record("search_ms", milliseconds(started));
     found

@@ -28,7 +28,6 @@ use crate::simpler;
 use crate::verdict::{Budget, Event, Evidence, Options, Outcome, Stats, Undecided, Verdict, Witness};
 use crate::weak;
 use history::{History, TxnId};
-use solver::Counters;
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -147,6 +146,7 @@ pub(crate) fn decide_sharing(
         Err(Refusal::Open(why)) => return Decision::Open(why),
     };
     stats.record("observe_ms", milliseconds(started));
+    problem.measure(stats);
     if options.strategy != Strategy::Lazy {
         return by_encoding(history, &problem, level, options, stats);
     }
@@ -194,9 +194,7 @@ fn together(decisions: Vec<(Decision, Stats)>, stats: &mut Stats) -> Decision {
     let mut order = Vec::new();
     let mut open = None;
     for (decision, of_part) in decisions {
-        for (name, value) in of_part.entries {
-            stats.add(name, value);
-        }
+        stats.record_all(of_part);
         match decision {
             Decision::Possible(witness) => order.extend(witness.order),
             Decision::Impossible(core) => return Decision::Impossible(core),
@@ -240,7 +238,7 @@ fn explain_or_without_sessions(
                 Err(why) => return Decision::Open(why),
             }
         }
-        stats.entries.append(&mut round.entries);
+        stats.record_all(round);
         if rounds > 1.0 {
             stats.record("session_rounds", rounds);
         }
@@ -427,18 +425,18 @@ fn search(
             let questions = questions
                 .get_or_insert_with(|| Questions::nothing(&problem, known, &position, &options.budget));
             let refined = questions.refine(&problem, known, &readers, &suspects, &options.budget);
-            stats.add("refine_ms", milliseconds(started));
+            stats.record("refine_ms", milliseconds(started));
             match refined {
                 Refined::Explained { position: found, effective: those } => {
                     (position, effective) = (found, those);
                 }
                 Refined::Impossible(core) => {
-                    record(stats, &questions.counters());
+                    stats.record_search(&questions.counters());
                     let core = core.into_iter().map(|txn| problem.txns[txn as usize]);
                     return Ok(Decision::Impossible(core.collect()));
                 }
                 Refined::GaveUp(why) => {
-                    record(stats, &questions.counters());
+                    stats.record_search(&questions.counters());
                     return Err(why);
                 }
             }
@@ -448,7 +446,7 @@ fn search(
         let state = (&mut demand, &mut questions);
         match demanded(history, &mut problem, known, order, state, &options.budget, stats)? {
             Demanded::Keys(more) if more.is_empty() => {
-                questions.iter().for_each(|questions| record(stats, &questions.counters()));
+                questions.iter().for_each(|questions| stats.record_search(&questions.counters()));
                 return Ok(Decision::Possible(witness(&problem, known, &position, &effective)));
             }
             Demanded::Keys(more) => suspects = more,
@@ -457,13 +455,6 @@ fn search(
             }
         }
     }
-}
-
-fn record(stats: &mut Stats, counters: &Counters) {
-    stats.add("questions", counters.variables as f64);
-    stats.add("decisions", counters.decisions as f64);
-    stats.add("conflicts", counters.conflicts as f64);
-    stats.add("visited", counters.visited as f64);
 }
 
 /// What comes of asking predicates about an order.
@@ -493,9 +484,9 @@ fn demanded<'h>(
         None => demand.insert(Demand::new(history, problem, budget)?),
     };
     let missing = demand.missing(problem, known, position, effective, budget)?;
-    stats.add("demand_ms", milliseconds(started));
-    stats.add("demanded", missing.len() as f64);
-    stats.add("demand_rounds", 1.0);
+    stats.record("demand_ms", milliseconds(started));
+    stats.record("demanded", missing.len() as f64);
+    stats.record("demand_rounds", 1.0);
     if missing.is_empty() {
         return Ok(Demanded::Keys(Vec::new()));
     }

@@ -1,6 +1,7 @@
 //! The history as the checker sees it: who can have taken effect, what each left behind, and what each read can have
 //! seen. Made by [`crate::observe`]; nothing behind it looks at operations again to decide.
 
+use crate::verdict::Stats;
 use history::{OpId, TxnId, ValueId};
 use rustc_hash::FxHashMap;
 
@@ -147,6 +148,14 @@ pub(crate) struct Count {
 }
 
 impl Problem {
+    /// Records how large it is.
+    pub(crate) fn measure(&self, stats: &mut Stats) {
+        let ambiguous = self.reads.iter().filter(|read| !read.is_known()).count();
+        stats.record("versions", self.versions.len() as f64);
+        stats.record("reads", self.reads.len() as f64);
+        stats.record("ambiguous_reads", ambiguous as f64);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.txns.len()
     }

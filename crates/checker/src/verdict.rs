@@ -3,6 +3,7 @@
 pub use crate::budget::Budget;
 use crate::eager::{Passes, Strategy};
 use history::{History, KeyId, OpId, TxnId};
+use solver::Counters;
 use std::fmt;
 
 /// How to check.
@@ -243,22 +244,46 @@ impl fmt::Display for Undecided {
 /// Counters and times, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// Name and number, in the order they were recorded.
+    /// Name and number, in the order they were recorded; `docs/schema/check-output.schema.json` says what they mean.
     pub entries: Vec<(&'static str, f64)>,
 }
 
 impl Stats {
-    /// Adds a number to the one of that name.
-    pub fn add(&mut self, name: &'static str, value: f64) {
+    /// Records a number: it is added to the one of that name.
+    pub fn record(&mut self, name: &'static str, value: f64) {
         match self.entries.iter_mut().find(|(other, _)| *other == name) {
             Some((_, sum)) => *sum += value,
-            None => self.record(name, value),
+            None => self.entries.push((name, value)),
         }
     }
 
-    /// Records a number.
-    pub fn record(&mut self, name: &'static str, value: f64) {
-        self.entries.push((name, value));
+    /// Records all numbers of others.
+    pub(crate) fn record_all(&mut self, others: Self) {
+        for (name, value) in others.entries {
+            self.record(name, value);
+        }
+    }
+
+    /// Records what a search did.
+    pub(crate) fn record_search(&mut self, counters: &Counters) {
+        let Counters { variables, decisions, propagations, conflicts, exclusions, visited, edges, cycles } =
+            *counters;
+        let [one, two, three, more] = cycles;
+        for (name, count) in [
+            ("known_edges", edges),
+            ("questions", variables),
+            ("decisions", decisions),
+            ("propagations", propagations),
+            ("exclusions", exclusions),
+            ("conflicts", conflicts),
+            ("cycles_of_width_1", one),
+            ("cycles_of_width_2", two),
+            ("cycles_of_width_3", three),
+            ("cycles_wider", more),
+            ("visited", visited),
+        ] {
+            self.record(name, count as f64);
+        }
     }
 }
 

@@ -218,6 +218,7 @@ fn decide_asked(
         Err(Refusal::Open(why)) => return Decision::Open(why),
     };
     stats.record("observe_ms", milliseconds(started));
+    problem.measure(stats);
     // What another level may need again stays.
     let shared = matches!(problem, Cow::Borrowed(_)).then_some(shared);
     settle(history, &problem, &asked.setting, shared, options, stats)
@@ -371,9 +372,7 @@ fn by_search(
     let started = Instant::now();
     let (searched, counters) = search::search(history, problem, start, setting, &options.budget);
     stats.record("search_ms", milliseconds(started));
-    stats.record("questions", counters.variables as f64);
-    stats.record("decisions", counters.decisions as f64);
-    stats.record("conflicts", counters.conflicts as f64);
+    stats.record_search(&counters);
     match searched {
         Searched::Explained => Decision::Possible(Witness::default()),
         Searched::Impossible(core) => impossible(problem, core),

@@ -49,6 +49,11 @@ impl Graph {
         self.len() == 0
     }
 
+    /// How many known edges there are.
+    pub fn edges(&self) -> usize {
+        self.out.len()
+    }
+
     /// Where the known edges of a node lead.
     #[inline]
     pub fn successors(&self, node: Node) -> &[Node] {

@@ -93,6 +93,18 @@ pub struct Counters {
     pub exclusions: u64,
     /// Nodes visited to keep the order.
     pub visited: u64,
+    /// Known edges at the start.
+    pub edges: u64,
+    /// Cycles met in the search, by width: how many literals have an edge on it. Those of width 1, 2 and 3, and all
+    /// wider ones.
+    pub cycles: [u64; 4],
+}
+
+impl Counters {
+    fn met_cycle(&mut self, width: usize) {
+        let last = self.cycles.len() - 1;
+        self.cycles[width.saturating_sub(1).min(last)] += 1;
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -155,6 +167,7 @@ impl Solver {
     /// A solver over a graph. `position` gives every node a different place such that every known edge
     /// leads forward; the nearer it is to a solution, the less there is to do.
     pub fn new(graph: Graph, position: &[u32]) -> Self {
+        let counters = Counters { edges: graph.edges() as u64, ..Counters::default() };
         Self {
             order: Order::new(graph, position),
             edge_start: vec![0],
@@ -174,7 +187,7 @@ impl Solver {
             unsatisfiable: false,
             watched: Vec::new(),
             changed: Vec::new(),
-            counters: Counters::default(),
+            counters,
             interrupt: None,
             interrupt_in: INTERRUPT_EVERY,
             interrupt_every: INTERRUPT_EVERY,
@@ -493,12 +506,14 @@ impl Solver {
             let result = self.order.insert(from, to, lit, open, &mut excluded);
             if let Err(cycle) = result {
                 self.excluded = excluded;
+                self.counters.met_cycle(cycle.lits.len());
                 let lits = cycle.lits.iter().map(|&lit| !lit).collect();
                 return Some(self.add_lemma(lits, cycle.nodes));
             }
             for it in excluded.drain(..) {
                 if self.value(it.lit).is_none() {
                     self.counters.exclusions += 1;
+                    self.counters.met_cycle(it.cycle.lits.len() + 1);
                     let mut lits: SmallVec<[Lit; 4]> = it.cycle.lits.iter().map(|&lit| !lit).collect();
                     lits.push(!it.lit);
                     let last = lits.len() - 1;

@@ -21,7 +21,7 @@ use super::{Found, Strategy};
 use crate::constrain::Known;
 use crate::levels::{Level, Rule};
 use crate::observe::{Problem, Txn};
-use crate::verdict::{Budget, Options, Undecided};
+use crate::verdict::{Budget, Options, Stats, Undecided};
 use history::History;
 use rustc_hash::FxHashMap;
 use solver::{Graph, Lit, Node, Var};
@@ -33,6 +33,7 @@ pub(super) fn decide(
     pruned: &Constraints,
     level: Level,
     options: &Options,
+    stats: &mut Stats,
 ) -> Found {
     let serial = Level { rule: Rule::Serializable, ..level };
     let known = Known::new(history, problem, serial, options.clock_skew);
@@ -45,7 +46,7 @@ pub(super) fn decide(
             Strategy::EagerPolysi
         )));
     };
-    match search(&induced, options.passes.polarity, &options.budget) {
+    match search(&induced, options.passes.polarity, &options.budget, stats) {
         Answer::Order { holds, .. } => {
             // The same answers on begins and commits have an order.
             let mut edges = pruned.known.clone();

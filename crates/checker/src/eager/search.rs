@@ -7,7 +7,7 @@
 
 use super::constraints::Constraints;
 use super::reach::topological;
-use crate::verdict::{Budget, Undecided};
+use crate::verdict::{Budget, Stats, Undecided};
 use solver::{Graph, Lit, Node, Progress, ProofStep, Solver, Var};
 
 /// How a search ended.
@@ -54,7 +54,12 @@ pub(crate) fn refute(refutable: Refutable, nodes: usize, budget: &Budget) -> Opt
     }
 }
 
-pub(super) fn search(constraints: &Constraints, polarity: bool, budget: &Budget) -> Answer {
+pub(super) fn search(
+    constraints: &Constraints,
+    polarity: bool,
+    budget: &Budget,
+    stats: &mut Stats,
+) -> Answer {
     if let Some(why) = budget.exhausted() {
         return Answer::GaveUp(why);
     }
@@ -62,7 +67,9 @@ pub(super) fn search(constraints: &Constraints, polarity: bool, budget: &Budget)
     let Some(position) = topological(&graph) else { return Answer::Nothing };
     let mut solver = Solver::new(graph, &position);
     fill(&mut solver, constraints, budget);
-    run(&mut solver, constraints, polarity, budget)
+    let answer = run(&mut solver, constraints, polarity, budget);
+    stats.record_search(&solver.counters());
+    answer
 }
 
 /// Hands the constraints to the solver.
