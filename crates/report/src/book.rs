@@ -75,6 +75,30 @@ impl Page {
         self.text.split("\n\n").nth(1).unwrap_or_default()
     }
 
+    /// What it says, without heading and example.
+    pub(crate) fn prose(&self) -> &'static str {
+        let text = self.text.split_once("\n\n").map_or("", |(_, rest)| rest);
+        text.split("```").next().unwrap_or_default().trim_end()
+    }
+
+    /// Its text where it stands alone: without pictures, links leading into the book at an address.
+    pub(crate) fn markdown(&self, book: &str) -> String {
+        let lines = self.text.lines().filter(|line| !line.starts_with("!["));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let mut parts = text.split("](");
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let is_relative = !part.starts_with("http") && !part.starts_with('#');
+            out += "](";
+            match part.strip_prefix("../") {
+                _ if !is_relative => out += part,
+                Some(up) => out += &format!("{book}{up}"),
+                None => out += &format!("{book}anomalies/{part}"),
+            }
+        }
+        out
+    }
+
     /// Its file in the sources of the book.
     pub fn path(&self) -> String {
         format!("anomalies/{}.md", self.slug)

@@ -29,6 +29,37 @@ struct Line {
     stats: Stats,
 }
 
+/// A line of results.
+enum Said {
+    Finding(Box<Line>),
+    /// A file could not be checked, and there is nothing to compare.
+    Unreadable,
+}
+
+impl Said {
+    fn parse(line: &str) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Unreadable {
+            #[serde(rename = "file")]
+            _file: String,
+            #[serde(rename = "error")]
+            _error: String,
+        }
+        match serde_json::from_str(line) {
+            Ok(line) => Ok(Self::Finding(Box::new(line))),
+            Err(_) if serde_json::from_str::<Unreadable>(line).is_ok() => Ok(Self::Unreadable),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn finding(self) -> Option<Line> {
+        match self {
+            Self::Finding(line) => Some(*line),
+            Self::Unreadable => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Listed {
     anomaly: String,
@@ -60,16 +91,18 @@ impl Run {
     /// From the lines of `taipan check --output json`; the number of the first line that is none, and why.
     pub fn parse(name: &str, text: &str) -> Result<Self, (usize, String)> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let parsed = lines.map(|(index, line)| {
-            serde_json::from_str(line).map_err(|error: serde_json::Error| (index + 1, error.to_string()))
+        let parsed = lines.map(|(index, line)| match Said::parse(line) {
+            Ok(said) => Ok(said.finding()),
+            Err(error) => Err((index + 1, error.to_string())),
         });
-        Ok(Self { name: name.to_owned(), lines: parsed.collect::<Result<_, _>>()? })
+        let parsed = parsed.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { name: name.to_owned(), lines: parsed.into_iter().flatten().collect() })
     }
 
     /// Whether a text looks like results, not like a history.
     pub fn is_like(text: &str) -> bool {
         let first = text.lines().find(|line| !line.trim().is_empty());
-        first.is_some_and(|line| serde_json::from_str::<Line>(line).is_ok())
+        first.is_some_and(|line| Said::parse(line).is_ok())
     }
 
     /// Whether it is about one history.

@@ -1,12 +1,15 @@
 //! The data form of an explanation: everything a rendering needs, and nothing of the history it came from.
 
+use crate::fingerprint::fingerprint;
 use crate::labels::{Labels, label};
 use crate::shorten::{self, Lens};
 use crate::text::grouped;
 use crate::{Comparison, Part, Violation, argue, effects, phrase};
-use checker::{Anomaly, By, Claim, Coverage, Evidence, Inventory, Level, Mark, Reduced, Verdict};
+use checker::{
+    Anomaly, By, Claim, Coverage, Evidence, Inventory, Level, Mark, Reduced, Stats, Strategy, Verdict,
+};
+use history::formats::jsonl;
 use history::{History, Id, Operation, Transaction};
-use serde::Serialize;
 
 /// What is told of one check of one file at one level.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +22,8 @@ pub struct Finding {
     pub verdict: &'static str,
     /// What went wrong; for a violation.
     pub anomaly: Option<Named>,
+    /// What the same violation is recognised by in another run: kind, level and shape of the argument.
+    pub fingerprint: Option<String>,
     /// Why there is no answer; for an undecided check.
     pub reason: Option<String>,
     /// The core; for a violation.
@@ -53,6 +58,17 @@ pub struct Finding {
     pub size: Size,
     /// What the answer cost.
     pub cost: Cost,
+    /// How it was looked for; unknown where the answer came from elsewhere.
+    pub search: Option<Search>,
+}
+
+/// How an answer was looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// By which strategy.
+    pub strategy: Strategy,
+    /// What the checker counted.
+    pub stats: Stats,
 }
 
 /// An anomaly's names.
@@ -76,7 +92,7 @@ pub struct Listed {
 }
 
 /// A transaction of the core.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// What the argument calls it: `T1`.
     pub label: String,
@@ -88,6 +104,8 @@ pub struct Member {
     pub position: u32,
     /// Its place in the file, from 0.
     pub place: usize,
+    /// The line of the file it stands on, from 1, where that was looked up.
+    pub line: Option<u64>,
     /// `committed`, `aborted` or `unknown`.
     pub status: &'static str,
     /// The client's clock from begin to the answer to commit.
@@ -98,10 +116,12 @@ pub struct Member {
     pub ctx: Option<String>,
     /// Its operations in words, in the order issued.
     pub operations: Vec<String>,
+    /// It as a line of the native format.
+    pub native: String,
 }
 
 /// One edge of the argument.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The earlier transaction; none for the initial state.
     pub from: Option<String>,
@@ -110,21 +130,16 @@ pub struct Step {
     /// `ww`, `wr`, `rw`, `so` or `rt`.
     pub edge: &'static str,
     /// The key it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Whether it comes from a predicate's evaluation.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub predicate: bool,
     /// The sentence, with the transactions' own names and every value.
     pub why: String,
     /// The same for people: with labels, without values that stand beside it.
-    #[serde(skip)]
     pub said: String,
     /// For an inferred edge: the steps it follows from.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<Step>,
     /// The operations the sentence is about.
-    #[serde(skip)]
     pub places: Vec<Place>,
 }
 
@@ -184,6 +199,7 @@ impl Finding {
                     verdict: verdict.name(),
                     reason: None,
                     anomaly: Some(Named::from(&evidence.anomaly)),
+                    fingerprint: Some(fingerprint(&claim, evidence)),
                     transactions: members(history, &labels, &lens),
                     explanation: argue::steps(history, &evidence.edges, &lens, &labels),
                     support: argue::steps(history, &evidence.support, &lens, &labels),
@@ -204,6 +220,11 @@ impl Finding {
     /// Whether the argument is a cycle.
     pub fn is_about_order(&self) -> bool {
         crate::text::is_cycle(&self.explanation)
+    }
+
+    /// With how the answer was looked for.
+    pub fn with_search(self, strategy: Strategy, stats: &Stats) -> Self {
+        Self { search: Some(Search { strategy, stats: stats.clone() }), ..self }
     }
 
     /// Known from before.
@@ -299,6 +320,7 @@ impl Finding {
             claim,
             verdict: "undecided",
             anomaly: None,
+            fingerprint: None,
             reason: Some(reason),
             transactions: Vec::new(),
             explanation: Vec::new(),
@@ -316,6 +338,7 @@ impl Finding {
             notes: Vec::new(),
             size,
             cost,
+            search: None,
         }
     }
 }
@@ -396,6 +419,7 @@ impl Member {
             session: history.sessions().get(transaction.session()).to_string(),
             position: transaction.position(),
             place: transaction.id().index(),
+            line: None,
             status: transaction.status().name(),
             client: transaction.client().map(|span| (span.begin, span.end)),
             db: transaction.db().map(|(start, commit)| {
@@ -408,6 +432,8 @@ impl Member {
                 .ops()
                 .map(|(_, deed)| phrase::focused(history, deed, lens, None))
                 .collect(),
+            native: jsonl::transaction_line(history, transaction)
+                .expect("the native format holds every transaction"),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::picture::{every_step, shown_operations};
 use crate::strip::{STRIP_SCRIPT, STRIP_STYLE, strip};
 use crate::svg::{COLOURS, STYLE, drawing};
 use crate::text::{ToldSteps, until};
+use crate::timestamps::basis;
 use crate::told::Tally;
 use crate::{Finding, Member, Named, Overview, Part, Remark, Step, Surveyed, Told};
 use checker::{Coverage, Level, Mark};
@@ -25,7 +26,7 @@ const SCRIPT: &str = include_str!("page/script.js");
 pub fn html(told: &Told) -> String {
     let told = &told.printable();
     let tally = told.tally();
-    let title = headline(told, tally);
+    let title = headline(told, &tally);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -41,10 +42,11 @@ pub fn html(told: &Told) -> String {
             body {
                 header {
                     h1 { (title) }
-                    (counts(tally))
+                    (counts(&tally))
                 }
                 main {
                     (summary(told))
+                    (judged_by(told))
                     @for surveyed in &told.surveys { (all_levels(surveyed)) }
                     @for (index, finding) in told.findings.iter().enumerate() {
                         @if finding.anomaly.is_some() { (violation(index, finding, overview_of(told, finding))) }
@@ -64,7 +66,7 @@ fn overview_of<'t>(told: &'t Told, finding: &Finding) -> Option<&'t Overview> {
     told.overviews.iter().find(|overview| overview.file == finding.file)
 }
 
-fn headline(told: &Told, tally: Tally) -> String {
+fn headline(told: &Told, tally: &Tally) -> String {
     let file = match told.findings.as_slice() {
         [] => None,
         [first, rest @ ..] => rest.iter().all(|other| other.file == first.file).then_some(&first.file),
@@ -81,14 +83,14 @@ fn headline(told: &Told, tally: Tally) -> String {
     }
 }
 
-fn counts(tally: Tally) -> Markup {
+fn counts(tally: &Tally) -> Markup {
     html! {
         p.counts {
             @for (class, count, what) in [
                 ("violated", tally.violated, "violated"),
                 ("undecided", tally.undecided, "undecided"),
                 ("accepted", tally.accepted, "accepted"),
-                ("trouble", tally.troubles, "not readable"),
+                ("trouble", tally.troubles, "not checked"),
             ] {
                 @if count > 0 { span.badge.(class) { (count) " " (what) } " " }
             }
@@ -121,6 +123,7 @@ fn summary(told: &Told) -> Markup {
                             } @else if let Some(coverage) = &finding.coverage {
                                 (tested(coverage))
                             }
+                            @if finding.anomaly.is_none() { (notes(finding)) }
                         }
                         td.number { (crate::text::grouped(finding.size.transactions)) }
                         td.number { (crate::text::duration(finding.cost.check_ms)) }
@@ -129,6 +132,18 @@ fn summary(told: &Told) -> Markup {
             }
         }
     }
+}
+
+/// What else there is to say of a finding.
+fn notes(finding: &Finding) -> Markup {
+    html! { @for note in &finding.notes { div.note { "Note: " (note) "." } } }
+}
+
+/// What the order of transactions is judged by, where that is the same for all.
+fn judged_by(told: &Told) -> Markup {
+    let mut all: Vec<&str> = told.findings.iter().map(|finding| basis(&finding.claim)).collect();
+    all.dedup();
+    html! { @if let [only] = all.as_slice() { p { (only) "." } } }
 }
 
 /// What an accepted history tested, and what it lacks to test more.
@@ -159,8 +174,9 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
             @if let Some(page) = page { p.meaning { strong { (page.name_with(finding.explanation.len())) ". " } (page.lead()) } }
             p {
                 "Expected level: " strong { (finding.claim) } " — " (finding.claim.level.promise())
-                ". It forbids " (forbidden(finding.claim.level)) "."
+                ". It forbids " (forbidden(finding.claim.level)) ". " (basis(&finding.claim)) "."
             }
+            (notes(finding))
             p {
                 @if finding.transactions.len() == 1 { "This transaction of " code { (finding.file) } " is impossible" }
                 @else {

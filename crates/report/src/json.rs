@@ -1,24 +1,29 @@
-//! One JSON object a finding; the shape is a contract with other programs.
+//! One JSON object per finding; the shape is a contract with other programs: `docs/schema/check-output.schema.json`.
 
-use crate::{Alternative, Comparison, Finding, Step, Violation};
+use crate::{Alternative, Comparison, Finding, Member, Search, Step, Trouble, Violation};
 use checker::{By, Claim, Mark, Ryow};
-use serde::Serialize;
+use serde::ser::{Error, SerializeMap};
+use serde::{Serialize, Serializer};
+use std::collections::HashMap;
 
 /// The object, without a line break. Fields are in a fixed order; those that do not apply are left out.
 pub fn json_line(finding: &Finding) -> String {
     let names: Vec<&str> = finding.transactions.iter().map(|member| member.name.as_str()).collect();
     let violated = finding.anomaly.is_some();
+    let (explanation, support) = numbered(&finding.explanation, &finding.support);
     let object = Object {
         file: &finding.file,
         level: finding.claim.level_name(),
         verdict: finding.verdict,
         anomaly: finding.anomaly.as_ref().map(|anomaly| anomaly.name.as_str()),
         common_name: finding.anomaly.as_ref().and_then(|anomaly| anomaly.common),
+        fingerprint: finding.fingerprint.as_deref(),
         known: finding.is_known,
         reason: finding.reason.as_deref(),
         transactions: violated.then_some(names),
-        explanation: violated.then_some(&finding.explanation),
-        support: &finding.support,
+        core: violated.then(|| finding.transactions.iter().map(Core::from).collect()),
+        explanation: violated.then_some(explanation),
+        support,
         counted: finding.counted.as_deref(),
         anomalies: finding.anomalies.as_ref().map(|all| all.iter().map(Listed::from).collect()),
         coverage: finding.coverage.as_ref().map(Coverage::from),
@@ -36,6 +41,11 @@ pub fn json_line(finding: &Finding) -> String {
             read_ms: milliseconds(finding.cost.read_ms),
             check_ms: milliseconds(finding.cost.check_ms),
             peak_rss_bytes: finding.cost.peak_rss_bytes,
+            // A check by timestamps looks for no order.
+            strategy: (finding.search.as_ref())
+                .filter(|_| finding.claim.by == By::Results)
+                .map(|search| search.strategy.name()),
+            counters: finding.search.as_ref().map(Counters),
         },
     };
     serde_json::to_string(&object).expect("names, sentences and finite numbers always have a JSON form")
@@ -50,6 +60,8 @@ struct Object<'a> {
     anomaly: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     common_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     known: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,9 +69,11 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     transactions: Option<Vec<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    explanation: Option<&'a Vec<Step>>,
-    #[serde(skip_serializing_if = "<[Step]>::is_empty")]
-    support: &'a [Step],
+    core: Option<Vec<Core<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Vec<Numbered<'a>>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    support: Vec<Numbered<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counted: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +94,130 @@ struct Object<'a> {
     comparison: Option<&'a Comparison>,
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<Part<'a>>,
-    stats: Stats,
+    stats: Stats<'a>,
+}
+
+/// A file that could not be checked as an object of its own, without a line break.
+pub fn trouble_line(trouble: &Trouble) -> String {
+    let Trouble { file, message, line, column } = trouble;
+    let object = Unreadable { file, verdict: "error", error: message, line: *line, column: *column };
+    serde_json::to_string(&object).expect("names and sentences always have a JSON form")
+}
+
+#[derive(Serialize)]
+struct Unreadable<'a> {
+    file: &'a str,
+    verdict: &'a str,
+    error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u64>,
+}
+
+/// A transaction of the core, with what it did as the native format writes it.
+#[derive(Serialize)]
+struct Core<'a> {
+    label: &'a str,
+    name: &'a str,
+    session: &'a str,
+    position: u32,
+    place: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    status: &'static str,
+    transaction: Native<'a>,
+}
+
+impl<'a> From<&'a Member> for Core<'a> {
+    fn from(member: &'a Member) -> Self {
+        let Member { label, name, session, position, place, line, status, native, .. } = member;
+        Self {
+            label,
+            name,
+            session,
+            position: *position,
+            place: *place,
+            line: *line,
+            status,
+            transaction: Native(native),
+        }
+    }
+}
+
+/// A line of the native format, as it is.
+struct Native<'a>(&'a str);
+
+impl Serialize for Native<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut line = serde_json::Deserializer::from_str(self.0);
+        serde_transcode::transcode(&mut line, serializer).map_err(S::Error::custom)
+    }
+}
+
+/// A step with its number, from 1; the steps that it follows from are named by theirs.
+#[derive(Serialize)]
+struct Numbered<'a> {
+    step: usize,
+    from: Option<&'a str>,
+    to: &'a str,
+    edge: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    predicate: bool,
+    why: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    because: Vec<usize>,
+}
+
+/// The steps of an argument, and all those that they follow from, each once.
+fn numbered<'a>(explanation: &'a [Step], support: &'a [Step]) -> (Vec<Numbered<'a>>, Vec<Numbered<'a>>) {
+    let mut all: Vec<&Step> = Vec::new();
+    let mut numbers = HashMap::new();
+    let mut number = |step: &'a Step, all: &mut Vec<&'a Step>| {
+        let what = (step.from.as_deref(), step.to.as_str(), step.edge, step.why.as_str());
+        *numbers.entry(what).or_insert_with(|| {
+            all.push(step);
+            all.len()
+        })
+    };
+    explanation.iter().for_each(|step| _ = number(step, &mut all));
+    let argued = all.len();
+    support.iter().for_each(|step| _ = number(step, &mut all));
+    let mut steps: Vec<Numbered<'a>> = Vec::new();
+    while let Some(&step) = all.get(steps.len()) {
+        let Step { from, to, edge, key, predicate, why, because, .. } = step;
+        steps.push(Numbered {
+            step: steps.len() + 1,
+            from: from.as_deref(),
+            to,
+            edge,
+            key: key.as_deref(),
+            predicate: *predicate,
+            why,
+            because: because.iter().map(|step| number(step, &mut all)).collect(),
+        });
+    }
+    let support = steps.split_off(argued);
+    (steps, support)
+}
+
+/// What the checker counted: whole numbers, and times in milliseconds.
+struct Counters<'a>(&'a Search);
+
+impl Serialize for Counters<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let entries = &self.0.stats.entries;
+        let mut map = serializer.serialize_map(Some(entries.len()))?;
+        for &(name, value) in entries {
+            match name.ends_with("_ms") {
+                true => map.serialize_entry(name, &milliseconds(value))?,
+                false => map.serialize_entry(name, &(value as u64))?,
+            }
+        }
+        map.end()
+    }
 }
 
 /// The policies of a claim that are not the default ones.
@@ -181,13 +318,17 @@ impl From<&checker::Coverage> for Coverage<'_> {
 }
 
 #[derive(Serialize)]
-struct Stats {
+struct Stats<'a> {
     transactions: usize,
     operations: usize,
     sessions: usize,
     read_ms: f64,
     check_ms: f64,
     peak_rss_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<Counters<'a>>,
 }
 
 /// To the microsecond: more digits are noise.

@@ -1,6 +1,7 @@
 //! A summary in Markdown, as continuous-integration services show it beside a run: GitHub's step summary, a comment on a
 //! merge request. The same input gives the same text: there are no times in it.
 
+use crate::timestamps::basis;
 use crate::{Detail, Finding, Palette, Told, mermaid, text};
 use std::fmt::Write;
 
@@ -30,6 +31,22 @@ fn write_summary(out: &mut String, told: &Told) -> std::fmt::Result {
         }
         writeln!(out)?;
     }
+    for finding in told.findings.iter().filter(|finding| finding.anomaly.is_none()) {
+        for note in &finding.notes {
+            writeln!(
+                out,
+                "{} at {}: {}.\n",
+                code(&finding.file),
+                cell(&finding.claim.to_string()),
+                cell(note)
+            )?;
+        }
+    }
+    let mut all: Vec<&str> = told.findings.iter().map(|finding| basis(&finding.claim)).collect();
+    all.dedup();
+    if let [only] = all.as_slice() {
+        writeln!(out, "{only}.\n")?;
+    }
     for trouble in &told.troubles {
         writeln!(out, "{} could not be checked:\n", code(&trouble.file))?;
         fenced(out, "text", &trouble.message)?;
@@ -50,10 +67,9 @@ fn write_summary(out: &mut String, told: &Told) -> std::fmt::Result {
 
 fn headline(told: &Told) -> String {
     let tally = told.tally();
-    let known = told.findings.iter().filter(|finding| finding.is_known).count();
     let counts = [
-        (tally.violated - known, "violated"),
-        (known, "violated as before"),
+        (tally.violated - tally.known, "violated"),
+        (tally.known, "violated as before"),
         (tally.undecided, "undecided"),
         (tally.troubles, "not checked"),
         (tally.accepted, "accepted"),

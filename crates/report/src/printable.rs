@@ -47,7 +47,9 @@ fn acts(letter: char) -> bool {
         || matches!(letter,
             // Ends of lines and paragraphs, marks of direction (Unicode's Bidi_Control), and what is not seen at all.
             '\u{2028}' | '\u{2029}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+            | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+            // What XML cannot hold.
+            | '\u{fffe}' | '\u{ffff}')
 }
 
 fn name(text: &mut String) {
@@ -67,7 +69,7 @@ impl Told {
     pub(crate) fn printable(&self) -> Self {
         let mut told = self.clone();
         told.findings.iter_mut().for_each(Finding::make_printable);
-        for Trouble { file, message } in &mut told.troubles {
+        for Trouble { file, message, .. } in &mut told.troubles {
             name(file);
             lines(message);
         }

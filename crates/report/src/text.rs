@@ -2,7 +2,7 @@
 
 use crate::book::page_of;
 use crate::picture::{label, shown_operations};
-use crate::{Alternative, Cost, Finding, Member, Part, Step, Surveyed, Violation};
+use crate::{Alternative, Cost, Finding, Member, Part, Step, Surveyed, Tally, Violation};
 use crate::{printable, shorten};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
@@ -284,6 +284,30 @@ pub fn survey_text(surveyed: &Surveyed, palette: Palette) -> String {
         }
     }
     out
+}
+
+/// `12 files: 10 accepted, 1 violated, 1 undecided`: what checks of several files come to.
+pub fn summary_text(tally: &Tally, palette: Palette) -> String {
+    let violated = tally.violated - tally.known;
+    let Palette { good, bad, open, .. } = palette;
+    let counts = [
+        (tally.accepted, "accepted", good),
+        (violated, "violated", bad),
+        (tally.known, "violated as before", open),
+        (tally.undecided, "undecided", open),
+        (tally.troubles, "not checked", bad),
+    ];
+    let said: Vec<String> = counts
+        .into_iter()
+        .filter(|(number, ..)| *number > 0)
+        .map(|(number, what, colour)| format!("{colour}{} {what}{colour:#}", grouped(number)))
+        .collect();
+    let files = count(tally.files(), "file");
+    let checks = match tally.answers() == tally.files() {
+        true => String::new(),
+        false => format!(", {}", count(tally.answers(), "check")),
+    };
+    format!("{files}{checks}: {}\n", said.join(", "))
 }
 
 fn size(finding: &Finding, cost: Option<Cost>, palette: Palette) -> String {

@@ -4,7 +4,7 @@
 use crate::shorten::{self, Lens};
 use crate::{Finding, phrase};
 use checker::timestamped::{Axiom, Content, Finding as Broken};
-use checker::{Event, Verdict, Witness};
+use checker::{By, Claim, Event, Verdict, Witness};
 use history::{History, KeyId, TxnId, ValueId};
 use serde::Serialize;
 
@@ -42,6 +42,14 @@ pub struct Comparison {
     pub anomaly: Option<String>,
     /// How the two fit together.
     pub why: String,
+}
+
+/// What a claim is judged by, in a sentence without a full stop.
+pub(crate) fn basis(claim: &Claim) -> &'static str {
+    match claim.by {
+        By::Results => "Checked by results: any order that explains what clients saw is allowed",
+        By::Timestamps => "Checked by the database's timestamps: their order must explain every result",
+    }
 }
 
 impl Finding {

@@ -137,9 +137,10 @@ fn a_page_with_everything_is_sound() {
     let marks = survey.expect("no check fails").marks;
     let page = report::html(&Told {
         findings: vec![violated.clone(), violated, accepted.with_coverage(coverage), open],
-        troubles: vec![Trouble { file: file.to_owned(), message: "line <1>".to_owned() }],
+        troubles: vec![Trouble::new(file, "line <1>")],
         surveys: vec![Surveyed { file: file.to_owned(), marks: marks.clone() }],
         overviews: vec![Overview::of(file, &history, &[remark(2, Some(25)), remark(5, None)])],
+        began: None,
     });
     is_sound(&page);
     assert!(page.contains("class=\"event\""), "what happened meanwhile is on the time line");

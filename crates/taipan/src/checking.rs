@@ -14,9 +14,9 @@ use checker::{
     Answer, Budget, By, Claim, Coverage, Fragment, Level, LookedAt, Options, Orders, Passes, Reduced, Ryow,
     Strategy, Undecided, Vendor, Verdict,
 };
-use history::formats::{Loaded, ReadError};
+use history::formats::{Loaded, Located, ReadError, transaction_lines};
 use history::{History, Status};
-use report::{Cost, Finding, Part, Size};
+use report::{Cost, Finding, Part, Size, Trouble};
 use std::cell::{Cell, OnceCell};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,7 +69,7 @@ pub(crate) struct Opened {
 /// Why a file is not checked.
 pub(crate) enum Unopened {
     /// It is no history, or cannot be read.
-    Trouble(String),
+    Trouble(Trouble),
     /// A limit was passed before all of it was read.
     Ended(Ended),
 }
@@ -79,22 +79,31 @@ pub(crate) fn read(file: &Path, reading: &ReadingFlags, guard: &Guard) -> Result
     let started = Instant::now();
     let name = file.display().to_string();
     let read = guarded(&name, || reading.read_until(file, guard.interrupt()));
-    read.map_err(Unopened::Trouble)?.map_err(|error| match error {
+    read.map_err(|message| Unopened::trouble(&name, message))?.map_err(|error| match error {
         ReadError::Interrupted { .. } => Unopened::Ended(Ended::new(&name, error, guard, started)),
-        error => Unopened::Trouble(error.to_string()),
+        error => {
+            let place = error.located();
+            let (line, column) = (place.and_then(Located::line), place.and_then(Located::column));
+            Unopened::Trouble(Trouble::new(&name, error.to_string()).at(line, column))
+        }
     })
 }
 
 impl From<Unopened> for Stop {
     fn from(unopened: Unopened) -> Self {
         match unopened {
-            Unopened::Trouble(message) => Self::Error(message),
+            Unopened::Trouble(trouble) => Self::Error(trouble.message),
             ended @ Unopened::Ended(_) => Self::Limit(ended.reason()),
         }
     }
 }
 
 impl Unopened {
+    /// A file that is no history, for a reason that has no place in it.
+    pub(crate) fn trouble(name: &str, message: impl Into<String>) -> Self {
+        Self::Trouble(Trouble::new(name, message))
+    }
+
     /// The exit status: a file that was not read in time is not an error.
     pub(crate) fn exit(&self) -> Exit {
         match self {
@@ -106,7 +115,7 @@ impl Unopened {
     /// Why.
     pub(crate) fn reason(self) -> String {
         match self {
-            Self::Trouble(message) => message,
+            Self::Trouble(trouble) => trouble.message,
             Self::Ended(ended) => format!("{}: {}", ended.name, ended.reason),
         }
     }
@@ -264,16 +273,17 @@ impl<'f> Checking<'f> {
         let warning = input::left_out(&loaded.warnings);
         let Loaded { history, .. } = loaded;
         if !reading.allow_empty && !history.transactions().any(|txn| txn.is_committed()) {
-            return Err(Unopened::Trouble(format!(
+            let message = format!(
                 "{name}: contains {}, none of them committed, so a verdict would be empty (--allow-empty accepts such files)",
                 match history.len() {
                     0 => "no transactions".to_owned(),
                     1 => "1 transaction".to_owned(),
                     many => format!("{many} transactions"),
                 }
-            )));
+            );
+            return Err(Unopened::trouble(&name, message));
         }
-        is_checkable(&history).map_err(|why| Unopened::Trouble(format!("{name}: {why}")))?;
+        is_checkable(&history).map_err(|why| Unopened::trouble(&name, format!("{name}: {why}")))?;
         Ok(Opened {
             name,
             history,
@@ -440,6 +450,7 @@ impl<'f> Checking<'f> {
         let verdict = answer.outcome.verdict.clone();
         let cost = opened.cost(started);
         let mut finding = Finding::new(&opened.name, claim, subject, &verdict, cost);
+        finding = finding.with_search(self.strategy, &answer.outcome.stats);
         finding.size = Size::of(&opened.history);
         if let Some(findings) = &answer.findings {
             finding = finding.by_timestamps(subject, findings);
@@ -471,6 +482,30 @@ impl<'f> Checking<'f> {
         let verdict = Verdict::Violated(Box::new(evidence));
         let finding = Finding::new(&opened.name, claim, &opened.history, &verdict, opened.cost(started));
         Some(Checked { claim, verdict, finding })
+    }
+
+    /// Adds the lines of the file on which the transactions of a violation stand, where they do.
+    pub(crate) fn with_lines(
+        &self,
+        opened: &Opened,
+        file: &Path,
+        reading: &ReadingFlags,
+        finding: Finding,
+    ) -> Finding {
+        let is_whole = std::ptr::eq(opened.subject(&finding.claim), &opened.history);
+        let is_file = std::fs::metadata(file).is_ok_and(|meta| meta.is_file());
+        if finding.transactions.is_empty() || !is_whole || !is_file {
+            return finding;
+        }
+        let places: Vec<usize> = finding.transactions.iter().map(|member| member.place).collect();
+        let guard = self.limits.guard_until(opened.end.get());
+        // What changed since, or takes too long, is told without lines.
+        let lines = transaction_lines(file, &reading.options_until(guard.interrupt()), &places);
+        let mut finding = finding;
+        for (member, line) in finding.transactions.iter_mut().zip(lines.ok().flatten().unwrap_or_default()) {
+            member.line = Some(line);
+        }
+        finding
     }
 
     /// Adds every kind of anomaly to a violation.
@@ -684,6 +719,11 @@ impl Opened {
 }
 
 impl Checked {
+    /// What was asked.
+    pub(crate) fn claim(&self) -> Claim {
+        self.claim
+    }
+
     /// The level that was checked.
     pub(crate) fn level(&self) -> Level {
         self.claim.level

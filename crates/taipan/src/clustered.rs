@@ -35,7 +35,7 @@ mod several {
     use checker::{Claim, Orders, Undecided};
     use cluster::{Answer, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
     use history::{History, Interrupt};
-    use report::{Cost, Finding, Size};
+    use report::{Cost, Finding, Size, Trouble};
     use std::cell::Cell;
     use std::io::Write;
     use std::ops::ControlFlow;
@@ -147,14 +147,14 @@ mod several {
         let header = match header {
             Ok(header) => header,
             Err(failure) => {
-                sink.trouble(&name, failure.to_string(), console, progress);
+                sink.trouble(Trouble::new(&name, failure.to_string()), console, progress)?;
                 return Ok(ControlFlow::Continue(Exit::Error));
             }
         };
         let claims = match checking.claims_of(&flags.levels.level, &name, header.as_deref()) {
             Ok(claims) => claims,
             Err(message) => {
-                sink.trouble(&name, message, console, progress);
+                sink.trouble(Trouble::new(&name, message), console, progress)?;
                 return Ok(ControlFlow::Continue(Exit::Error));
             }
         };
@@ -191,7 +191,7 @@ mod several {
                 Err(failure) => {
                     let reason = failure.to_string();
                     if let Failure::Input(_) | Failure::Disagreement(_) = failure {
-                        sink.trouble(&name, reason, console, progress);
+                        sink.trouble(Trouble::new(&name, reason), console, progress)?;
                     } else {
                         if !matches!(failure, Failure::Limit(_)) {
                             progress.pause(|| console.error(&failure));
@@ -209,7 +209,7 @@ mod several {
                         "{name}: contains {} transactions, none of them committed, so a verdict would be empty (--allow-empty accepts such files)",
                         answer.size.0
                     );
-                    sink.trouble(&name, message, console, progress);
+                    sink.trouble(Trouble::new(&name, message), console, progress)?;
                     Exit::Error
                 }
                 Ok(answer) => {
@@ -220,7 +220,7 @@ mod several {
                     match lack {
                         Ok(lack) => tell(answer, lack, &name, claim, cost, sink, console, progress)?,
                         Err(why) => {
-                            sink.trouble(&name, format!("{name}: {why}"), console, progress);
+                            sink.trouble(Trouble::new(&name, format!("{name}: {why}")), console, progress)?;
                             Exit::Error
                         }
                     }

@@ -206,8 +206,8 @@ pub(crate) struct CheckFlags {
 
     /// Ignore violations recorded in FILE
     ///
-    /// FILE is a saved `taipan check --output json`. A violation of the same kind in the same file at the same level is
-    /// reported as known and does not fail the run.
+    /// FILE is a saved `taipan check --output json`. A violation with the same fingerprint (level, kind and shape of the
+    /// argument) in the same file is reported as known and does not fail the run.
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
 

@@ -4,9 +4,10 @@ use crate::baseline::Baseline;
 use crate::console::{Console, Progress, Stop};
 use crate::flags::Output;
 use history::History;
-use report::{Detail, Finding, Overview, Remark};
+use report::{Detail, Finding, Overview, Remark, Tally, Trouble};
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// How many violations of a page are looked at more closely.
 const PARTS_MAX: usize = 20;
@@ -18,12 +19,24 @@ pub(crate) struct Sink {
     remarks: Vec<Remark>,
     page: Option<PathBuf>,
     told: report::Told,
+    /// The findings as a page shows them.
+    on_page: Vec<Finding>,
+    tally: Tally,
 }
 
 impl Sink {
     /// Prints in this form; a page is also written into a file if one is named.
     pub(crate) fn new(output: Output, page: Option<PathBuf>) -> Self {
-        Self { output, baseline: None, remarks: Vec::new(), page, told: report::Told::default() }
+        let told = report::Told { began: Some(SystemTime::now()), ..report::Told::default() };
+        Self {
+            output,
+            baseline: None,
+            remarks: Vec::new(),
+            page,
+            told,
+            on_page: Vec::new(),
+            tally: Tally::default(),
+        }
     }
 
     /// The same; what the baseline holds is known.
@@ -41,10 +54,15 @@ impl Sink {
         self.baseline.as_mut().is_some_and(|baseline| baseline.knows(finding))
     }
 
+    /// Whether what comes out says where in the file transactions stand.
+    pub(crate) fn wants_lines(&self) -> bool {
+        matches!(self.output, Output::Json | Output::Sarif)
+    }
+
     /// Whether what comes out shows the smallest violated parts: a page does, of the first few.
     pub(crate) fn wants_parts(&self) -> bool {
-        let shown = self.told.findings.iter().filter(|finding| finding.part.is_some()).count();
-        (self.page.is_some() || self.output == Output::Html) && shown < PARTS_MAX
+        let shown = self.on_page.iter().filter(|finding| finding.part.is_some()).count();
+        self.has_page() && shown < PARTS_MAX
     }
 
     /// A finding.
@@ -54,9 +72,7 @@ impl Sink {
         console: &mut Console,
         progress: &Progress,
     ) -> Result<(), Stop> {
-        // What is printed does not depend on whether a page is written, too.
-        let printed = Finding { part: None, ..finding.clone() };
-        self.shown(printed, finding, console, progress)
+        self.shown(finding.clone(), finding, console, progress)
     }
 
     /// A finding that a page shows differently from what is printed.
@@ -67,6 +83,7 @@ impl Sink {
         console: &mut Console,
         progress: &Progress,
     ) -> Result<(), Stop> {
+        self.tally.add(&printed);
         let palette = console.palette();
         progress.pause(|| {
             match self.output {
@@ -77,15 +94,18 @@ impl Sink {
             // Whoever reads along sees each answer when it is known.
             console.out().flush()
         })?;
-        if self.page.is_some() || !matches!(self.output, Output::Text | Output::Json) {
-            self.told.findings.push(on_page);
+        if matches!(self.output, Output::Junit | Output::Sarif | Output::Markdown) {
+            self.told.findings.push(printed);
+        }
+        if self.has_page() {
+            self.on_page.push(on_page);
         }
         Ok(())
     }
 
     /// A whole history, of which a page shows an overview.
     pub(crate) fn history(&mut self, file: &str, history: &History) {
-        if self.page.is_some() || self.output == Output::Html {
+        if self.has_page() {
             self.told.overviews.push(Overview::of(file, history, &self.remarks));
         }
     }
@@ -116,24 +136,36 @@ impl Sink {
     /// A file that could not be checked.
     pub(crate) fn trouble(
         &mut self,
-        file: &str,
-        message: String,
+        trouble: Trouble,
         console: &mut Console,
         progress: &Progress,
-    ) {
-        progress.pause(|| console.error(&message));
-        self.told.troubles.push(report::Trouble { file: file.to_owned(), message });
+    ) -> Result<(), Stop> {
+        self.tally.add_trouble(&trouble);
+        progress.pause(|| {
+            console.error(&trouble.message);
+            match self.output {
+                Output::Json => writeln!(console.out(), "{}", report::trouble_line(&trouble)),
+                _ => Ok(()),
+            }
+        })?;
+        self.told.troubles.push(trouble);
+        Ok(())
     }
 
     /// Prints what had to wait for the end.
     pub(crate) fn finish(self, console: &mut Console) -> Result<(), Stop> {
+        let palette = console.palette();
         let out = console.out();
         match self.output {
+            // All levels of a file are told together, and there is nothing to add up.
+            Output::Text if self.tally.files() > 1 && self.told.surveys.is_empty() => {
+                write!(out, "{}", report::summary_text(&self.tally, palette))?;
+            }
             Output::Text | Output::Json => {}
             Output::Junit => writeln!(out, "{}", report::junit(&self.told))?,
             Output::Sarif => writeln!(out, "{}", report::sarif(&self.told))?,
             Output::Markdown => write!(out, "{}", report::markdown(&self.told))?,
-            Output::Html => writeln!(out, "{}", report::html(&self.told))?,
+            Output::Html => writeln!(out, "{}", self.rendered_page())?,
         }
         for gone in self.baseline.iter().flat_map(Baseline::gone) {
             console.note(format_args!("in the baseline but not found: {gone}"));
@@ -145,10 +177,18 @@ impl Sink {
         Ok(())
     }
 
+    fn has_page(&self) -> bool {
+        self.page.is_some() || self.output == Output::Html
+    }
+
+    fn rendered_page(&self) -> String {
+        report::html(&report::Told { findings: self.on_page.clone(), ..self.told.clone() })
+    }
+
     /// Writes the page, if one was asked for.
     pub(crate) fn write_page(&self) -> Result<(), Stop> {
         let Some(page) = &self.page else { return Ok(()) };
-        std::fs::write(page, report::html(&self.told))
+        std::fs::write(page, self.rendered_page())
             .map_err(|error| Stop::Error(format!("{}: cannot be written: {error}", page.display())))
     }
 }

@@ -10,7 +10,7 @@ use crate::flags::{CheckFlags, Output, SearchFlags};
 use crate::output::Sink;
 use checker::certify::has_certifier;
 use checker::{By, Claim, Fragment, Level, Survey};
-use report::{Finding, Remark, Surveyed};
+use report::{Finding, Remark, Surveyed, Trouble};
 use std::path::Path;
 
 pub(crate) fn run(flags: &CheckFlags, console: &mut Console) -> Outcome {
@@ -117,8 +117,8 @@ fn check_file(
     }
     let opened = match checking.open(file, &flags.reading) {
         Ok(opened) => opened,
-        Err(Unopened::Trouble(message)) => {
-            sink.trouble(&name, message, console, progress);
+        Err(Unopened::Trouble(trouble)) => {
+            sink.trouble(trouble, console, progress)?;
             return Ok(Exit::Error);
         }
         Err(Unopened::Ended(ended)) => match checking.undecided(&flags.levels.level, &ended) {
@@ -129,7 +129,7 @@ fn check_file(
                 return Ok(Exit::Undecided);
             }
             Err(message) => {
-                sink.trouble(&name, message, console, progress);
+                sink.trouble(Trouble::new(&name, message), console, progress)?;
                 return Ok(Exit::Error);
             }
         },
@@ -182,23 +182,32 @@ fn check_file(
                 if let Some(certificates) = certificates.as_mut().filter(|_| has_certifier(checked.level())) {
                     certificates.write(&checking.certificate(&opened, &checked))?;
                 }
-                let mut finding = match sink.wants_parts() {
-                    true => checking.with_part(&opened, checked).map_err(Stop::Error)?.finding,
-                    false if flags.output == Output::Text => {
-                        let path = (name != "-").then_some(file);
-                        checking.in_context(&opened, path, checked)
+                let part = match sink.wants_parts() {
+                    true => checking.look_closer(&opened, &checked).map_err(Stop::Error)?,
+                    false => None,
+                };
+                let subject = opened.subject(&checked.claim());
+                let mut finding = match flags.output {
+                    Output::Text => checking.in_context(&opened, (name != "-").then_some(file), checked),
+                    _ if sink.wants_lines() => {
+                        checking.with_lines(&opened, file, &flags.reading, checked.finding)
                     }
-                    false => checked.finding,
+                    _ => checked.finding,
                 };
                 if sink.knows(&finding) {
                     finding = finding.known();
                     exit = Exit::Accepted;
                 }
-                sink.finding(finding, console, progress)?;
+                // What is printed does not depend on whether a page is written, too.
+                let on_page = match part {
+                    Some((reduced, part)) => finding.clone().retold(subject, &reduced).with_part(part),
+                    None => finding.clone(),
+                };
+                sink.shown(finding, on_page, console, progress)?;
                 exit
             }
             Err(message) => {
-                sink.trouble(&name, message, console, progress);
+                sink.trouble(Trouble::new(&name, message), console, progress)?;
                 Exit::Error
             }
         });

@@ -97,8 +97,8 @@ fn one(
         allow_empty: true,
     };
     let (findings, marks) = match checking.open(file, &reading) {
-        Err(Unopened::Trouble(message)) => {
-            console.error(message);
+        Err(Unopened::Trouble(trouble)) => {
+            console.error(trouble.message);
             return Ok(Exit::Error);
         }
         Err(Unopened::Ended(ended)) => (checking.undecided(levels, &ended).map_err(Stop::Error)?, Vec::new()),

@@ -48,7 +48,7 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
         let progress = console.progress(1);
         progress.say(format_args!("reading {}", file.display()));
         match checking.open(file, &flags.reading) {
-            Err(Unopened::Trouble(message)) => return Err(Stop::Error(message)),
+            Err(Unopened::Trouble(trouble)) => return Err(Stop::Error(trouble.message)),
             Err(Unopened::Ended(ended)) => {
                 exit = Exit::Undecided;
                 told.findings = checking.undecided(&flags.levels.level, &ended).map_err(Stop::Error)?;

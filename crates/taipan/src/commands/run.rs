@@ -29,7 +29,7 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     };
     let opened = match recorded.kept.open(name, &checking) {
         Ok(opened) => opened,
-        Err(Unopened::Trouble(message)) => return Err(Stop::Error(message)),
+        Err(Unopened::Trouble(trouble)) => return Err(Stop::Error(trouble.message)),
         Err(Unopened::Ended(ended)) => {
             let mut sink = Sink::new(flags.output, flags.report.clone());
             let progress = console.progress(0);

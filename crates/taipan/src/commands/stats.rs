@@ -22,7 +22,8 @@ pub(crate) fn run(flags: &StatsFlags, console: &mut Console) -> Outcome {
         progress.say(&name);
         let guard = limits.guard(Instant::now());
         let found = read(file, &flags.reading, &guard).and_then(|loaded| {
-            let summary = guarded(&name, || loaded.history.summary()).map_err(Unopened::Trouble)?;
+            let summary = guarded(&name, || loaded.history.summary())
+                .map_err(|message| Unopened::trouble(&name, message))?;
             Ok((summary, loaded))
         });
         match found {
