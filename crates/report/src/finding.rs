@@ -58,6 +58,8 @@ pub struct Finding {
     pub size: Size,
     /// What the answer cost.
     pub cost: Cost,
+    /// Whether the transactions come from workers, which gather a part of the file: places in it are not those of the file.
+    pub is_gathered: bool,
     /// How it was looked for; unknown where the answer came from elsewhere.
     pub search: Option<Search>,
 }
@@ -338,6 +340,7 @@ impl Finding {
             notes: Vec::new(),
             size,
             cost,
+            is_gathered: false,
             search: None,
         }
     }

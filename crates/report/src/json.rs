@@ -21,7 +21,8 @@ pub fn json_line(finding: &Finding) -> String {
         known: finding.is_known,
         reason: finding.reason.as_deref(),
         transactions: violated.then_some(names),
-        core: violated.then(|| finding.transactions.iter().map(Core::from).collect()),
+        core: (violated && !finding.is_gathered)
+            .then(|| finding.transactions.iter().map(Core::from).collect()),
         explanation: violated.then_some(explanation),
         support,
         counted: finding.counted.as_deref(),
@@ -122,7 +123,6 @@ struct Core<'a> {
     name: &'a str,
     session: &'a str,
     position: u32,
-    place: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
     status: &'static str,
@@ -131,17 +131,8 @@ struct Core<'a> {
 
 impl<'a> From<&'a Member> for Core<'a> {
     fn from(member: &'a Member) -> Self {
-        let Member { label, name, session, position, place, line, status, native, .. } = member;
-        Self {
-            label,
-            name,
-            session,
-            position: *position,
-            place: *place,
-            line: *line,
-            status,
-            transaction: Native(native),
-        }
+        let Member { label, name, session, position, line, status, native, .. } = member;
+        Self { label, name, session, position: *position, line: *line, status, transaction: Native(native) }
     }
 }
 

@@ -302,7 +302,7 @@ mod several {
                 }
             }
         };
-        let mut finding = Finding { size, ..finding };
+        let mut finding = Finding { size, is_gathered: true, ..finding };
         let mut exit = exit;
         if sink.knows(&finding) {
             finding = finding.known();

@@ -159,6 +159,8 @@ fn core_operations_are_those_of_the_file() {
         }
     });
     assert!(compared >= 4, "{compared}");
+    let workers = printed(Path::new(DATA), "json", &["check", "--workers", "2", "skew.jsonl"]);
+    assert!(workers.contains("explanation") && !workers.contains("\"core\""), "{workers}");
 }
 
 /// Whatever the checker may count is documented.
