@@ -97,6 +97,8 @@ pub struct Builder {
     has_colon_ids: bool,
     /// Whether this is a piece of a history, and places in sessions count from its beginning; see [`Self::piece`].
     is_piece: bool,
+    /// Whether transactions may have the same id; see [`Self::stream`].
+    has_repeats: bool,
     /// Transactions with default ids, made when the first explicit id looks like one.
     defaults: Option<FxHashSet<(SessionId, u32)>>,
     /// Sessions of parts already taken, and how many transactions they had.
@@ -119,6 +121,8 @@ struct Open {
     session: SessionId,
     status: Status,
     id: u32,
+    /// Whether no other transaction has the id.
+    is_new_id: bool,
     client: Span,
     db: Option<(Timestamp, Timestamp)>,
     extra: TxnExtra,
@@ -134,6 +138,11 @@ impl Builder {
     /// session, are then not known here, and not compared with ids that transactions were given.
     pub fn piece() -> Self {
         Self { is_piece: true, ..Self::default() }
+    }
+
+    /// An empty piece of a stream that may deliver a transaction more than once: ids may be the same.
+    pub fn stream() -> Self {
+        Self { has_repeats: true, ..Self::piece() }
     }
 
     /// Makes room for that many operations more. The caller must know that they will come: a number that a file
@@ -320,6 +329,7 @@ impl Builder {
             session,
             status: Status::Committed,
             id: NO_ID,
+            is_new_id: false,
             client: NO_SPAN,
             db: None,
             extra: TxnExtra::default(),
@@ -330,7 +340,7 @@ impl Builder {
     pub fn abandon(&mut self) {
         let first = self.history.first_op.last().copied().unwrap_or(0);
         self.truncate_ops(first as usize);
-        if self.open.take().is_some_and(|open| open.id != NO_ID) {
+        if self.open.take().is_some_and(|open| open.is_new_id) {
             self.ids.forget_last();
         }
     }
@@ -353,10 +363,15 @@ impl Builder {
     pub fn set_id(&mut self, id: NameRef<'_>) -> Result<(), BuildError> {
         debug_assert!(self.open().id == NO_ID, "a transaction is named once");
         let next = self.ids.names.len();
-        if self.is_default_id(id) || self.came_before(id) || self.ids.intern(id).index() != next {
+        if self.is_default_id(id) || self.came_before(id) {
             return Err(BuildError::DuplicateId(id.to_string()));
         }
-        self.open().id = next as u32;
+        let number = self.ids.intern(id).index();
+        if number != next && !self.has_repeats {
+            return Err(BuildError::DuplicateId(id.to_string()));
+        }
+        let open = self.open();
+        (open.id, open.is_new_id) = (number as u32, number == next);
         Ok(())
     }
 
@@ -705,7 +720,8 @@ impl Builder {
     /// Equal transaction ids are only noticed within a part; readers of files have a builder that remembers more.
     pub fn take_part(&mut self) -> Result<History, BuildError> {
         self.abandon();
-        let mut next = Self { started: true, is_piece: self.is_piece, ..Self::default() };
+        let mut next =
+            Self { started: true, is_piece: self.is_piece, has_repeats: self.has_repeats, ..Self::default() };
         next.interrupt = self.interrupt.clone();
         next.taken = (self.total_transactions(), self.total_operations());
         next.carried = std::mem::take(&mut self.carried);

@@ -30,7 +30,7 @@ pub fn parse(bytes: &[u8]) -> Parsed {
         None => (bytes, &[][..]),
     };
     // Sessions began before these lines: which default names are taken is not known here.
-    let mut builder = Builder::piece();
+    let mut builder = Builder::stream();
     let mut warnings = Warnings::line_by_line();
     let mut refused = Vec::new();
     if let Err(fault) = jsonl::read(lines, &mut builder, &mut warnings) {

@@ -110,16 +110,28 @@ fn sentence(found: &Found) -> String {
             "{own} arrived after everything up to its commit was final; its own results are not checked"
         ),
         Kind::Duplicate => format!("{own} arrived twice; the second is left out"),
+        Kind::Conflict => format!(
+            "{own} has the id, or the session and times, of an earlier transaction, and differs from it; a source sent one \
+             transaction in two ways, or gave two transactions the same id"
+        ),
         Kind::Timeless => format!("{own} has no timestamps; it is left out"),
         Kind::ClockJump => format!(
             "{own} committed at {}, far ahead of everything that arrived with it and after it; the watermark does not follow it",
             show(found.txn.commit)
         ),
-        Kind::Undecided => format!(
-            "{own} saw {key} = {}, and its snapshot holds {}; whether transactions of unknown outcome explain it cannot be decided",
-            datum(&found.seen),
-            datum(&found.expected)
-        ),
+        Kind::Undecided => {
+            let what = match (found.counts, &found.seen) {
+                (Some((expected, seen)), _) => {
+                    format!("changed {seen} rows, and its snapshot holds {expected} that it had to change")
+                }
+                (None, None) => format!("overwrote {key}, which {other_name} had changed since it started"),
+                (None, seen) => {
+                    format!("saw {key} = {}, and its snapshot holds {}", datum(seen), datum(&found.expected))
+                }
+            };
+            let why = found.doubt.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            format!("{own} {what}; whether transactions of unknown outcome explain it cannot be decided{why}")
+        }
         Kind::Unjudged => {
             format!(
                 "{own} read {key} at a snapshot before the horizon; the expected value is no longer known"

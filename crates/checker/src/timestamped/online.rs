@@ -41,7 +41,9 @@ mod clock;
 mod codec;
 mod cold;
 mod datum;
+mod delivered;
 mod finish;
+mod forgotten;
 mod keys;
 mod post;
 mod program;
@@ -105,8 +107,10 @@ pub enum Kind {
     Late,
     /// Transactions of a session never arrived.
     Lost,
-    /// A transaction of a session arrived twice; the second is left out.
+    /// A transaction arrived twice; the second is left out.
     Duplicate,
+    /// Two transactions have the same id, or the same session and times, and differ.
+    Conflict,
     /// A result could not be judged: its snapshot lies before the horizon.
     Unjudged,
     /// A committed transaction has no timestamps; it is left out.
@@ -119,7 +123,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Broken(Axiom::TimestampOrder),
         Kind::Broken(Axiom::Session),
         Kind::Broken(Axiom::RealTime),
@@ -129,6 +133,7 @@ impl Kind {
         Kind::Late,
         Kind::Lost,
         Kind::Duplicate,
+        Kind::Conflict,
         Kind::Unjudged,
         Kind::Timeless,
         Kind::ClockJump,
@@ -142,6 +147,7 @@ impl Kind {
             Self::Late => "late",
             Self::Lost => "lost",
             Self::Duplicate => "duplicate",
+            Self::Conflict => "conflict",
             Self::Unjudged => "unjudged",
             Self::Timeless => "timeless",
             Self::ClockJump => "clock-jump",
@@ -183,6 +189,8 @@ pub struct Found {
     pub counts: Option<(u64, u64)>,
     /// The sequence numbers that are missing, first and last.
     pub missing: Option<(u64, u64)>,
+    /// Why it is undecided.
+    pub doubt: Option<Box<str>>,
 }
 
 /// What there is to count.
@@ -237,6 +245,7 @@ pub struct Online {
     commits: Timeline<(Stamp, TxnNo)>,
     watch: watch::Watchers,
     clock: clock::Clock,
+    delivered: delivered::Delivered,
     log: unknown::Log,
     watermark: Stamp,
     horizon: Stamp,
@@ -251,6 +260,8 @@ pub struct Online {
     next_number: u64,
     counters: Counters,
     versions: usize,
+    /// Of these, those whose value is not known.
+    unknown_versions: usize,
     open_results: usize,
     /// Entries of the queues.
     waiting: usize,
@@ -282,6 +293,7 @@ impl Online {
             commits: Timeline::Empty,
             watch: watch::Watchers::default(),
             clock: clock::Clock::default(),
+            delivered: delivered::Delivered::default(),
             log: unknown::Log::default(),
             watermark: Stamp::MIN,
             horizon: Stamp::MIN,
@@ -294,6 +306,7 @@ impl Online {
             next_number: 0,
             counters: Counters::default(),
             versions: 0,
+            unknown_versions: 0,
             open_results: 0,
             waiting: 0,
             held_bytes: 0,
@@ -361,6 +374,7 @@ impl Online {
             + self.held_bytes
             + self.watch.bytes()
             + self.log.bytes()
+            + self.delivered.bytes()
             + self.sessions.bytes();
         Size {
             keys: self.keys.len(),
@@ -414,6 +428,7 @@ impl Online {
             seen: None,
             counts: None,
             missing: None,
+            doubt: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Checking by timestamps, against a naive replay of the definition.
 
+mod delivered;
 mod drawn;
 mod evidence;
 mod held;

@@ -346,7 +346,7 @@ fn what_is_late_lost_or_doubled_is_told_as_such() {
     online.finish().expect("no cold store");
     let words: Vec<_> = online.findings().iter().map(|found| (found.kind, found.txn.name.clone())).collect();
     assert_eq!(words, [(Kind::Late, "1:1".to_owned())]);
-    assert_eq!(online.counters().settled, 4);
+    assert_eq!(online.counters().settled, 5);
 }
 
 #[test]

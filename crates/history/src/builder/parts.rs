@@ -130,10 +130,11 @@ impl Builder {
         for id in part.ids.names.ids() {
             let name = part.ids.names.get(id);
             let next = self.ids.names.len();
-            if self.ids.intern(name).index() != next {
+            let number = self.ids.intern(name).index();
+            if number != next && !self.has_repeats {
                 return Err(BuildError::DuplicateId(name.to_string()));
             }
-            ids.push(next as u32);
+            ids.push(number as u32);
         }
         let mut translation = Translation { keys, sessions, columns, ids, values: Vec::new() };
         for index in 0..part.values.values.len() {

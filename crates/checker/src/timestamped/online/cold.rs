@@ -306,12 +306,14 @@ impl Online {
     pub(super) fn hold_version(&mut self, version: &Version) {
         self.txns.hold(version.txn);
         self.versions += 1;
+        self.unknown_versions += usize::from(!version.value.is_known());
         self.held_bytes += version.value.heap_bytes();
     }
 
     pub(super) fn drop_version(&mut self, version: &Version) {
         self.txns.release(version.txn);
         self.versions -= 1;
+        self.unknown_versions -= usize::from(!version.value.is_known());
         self.held_bytes -= version.value.heap_bytes();
     }
 }

@@ -171,6 +171,9 @@ impl Datum {
 
     /// The value after appending elements, which are not none.
     pub(super) fn append(&self, elements: Box<[Datum]>) -> Self {
+        if !self.is_known() {
+            return Self::Unknown;
+        }
         let before = match self {
             Self::Absent => None,
             Self::Shared(shared) if matches!(shared.form, Form::List(_)) => Some(shared.clone()),

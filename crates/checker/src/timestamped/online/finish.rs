@@ -130,6 +130,8 @@ impl Online {
                 if !reader.is_right {
                     self.counters.provisional -= 1;
                     wrong.push(self.wrong_read(touch.key, &reader));
+                } else if self.unknown_versions > 0 && self.sees_unknown(touch.key, look) {
+                    wrong.push(self.unjudged(touch.key, txn, reader.op, &reader.seen));
                 }
                 self.open_results -= 1;
                 self.held_bytes -= reader.seen.heap_bytes();
@@ -148,6 +150,11 @@ impl Online {
         for found in wrong {
             self.tell(found);
         }
+    }
+
+    fn sees_unknown(&self, key: KeyNo, look: Moment) -> bool {
+        let version = self.keys.get(key).version_at(look, &self.txns);
+        version.is_some_and(|version| !version.value.is_known())
     }
 
     fn take_reader(&mut self, key: KeyNo, look: Moment) -> Option<Reader> {

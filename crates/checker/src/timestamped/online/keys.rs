@@ -142,7 +142,7 @@ impl Key {
     #[inline]
     pub(super) fn shows(&self, seen: &Datum, look: Moment, txns: &Txns) -> bool {
         match self.version_at(look, txns) {
-            Some(version) => version.value == *seen,
+            Some(version) => version.value == *seen || !version.value.is_known(),
             None => !seen.is_present(),
         }
     }

@@ -205,7 +205,7 @@ pub(super) fn get_named(input: &mut Input<'_>) -> io::Result<Named> {
 
 /// A finding that has no number yet.
 pub(super) fn put_found(out: &mut Output<'_>, found: &Found) -> io::Result<()> {
-    let Found { number: _, kind, txn, op, key, other, expected, seen, counts, missing } = found;
+    let Found { number: _, kind, txn, op, key, other, expected, seen, counts, missing, doubt } = found;
     match kind {
         Kind::Broken(axiom) => out.byte(axiom_number(*axiom))?,
         kind => out.byte(0x80 | kind.index() as u8)?,
@@ -222,7 +222,7 @@ pub(super) fn put_found(out: &mut Output<'_>, found: &Found) -> io::Result<()> {
             out.number(b)
         })?;
     }
-    Ok(())
+    out.option(doubt.as_deref(), Output::text)
 }
 
 pub(super) fn get_found(input: &mut Input<'_>) -> io::Result<Found> {
@@ -242,6 +242,7 @@ pub(super) fn get_found(input: &mut Input<'_>) -> io::Result<Found> {
         seen: input.option(Input::datum)?,
         counts: pair(input)?,
         missing: pair(input)?,
+        doubt: input.option(Input::text)?.map(String::into_boxed_str),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Arrival: a transaction of a history becomes readers and versions.
 //!
 //! **Steps.**
-//! 1. Its place in the session; duplicates end here.
+//! 1. Whether it has been here before ([`super::delivered`]), and its place in the session; duplicates end here.
 //! 2. What it does by itself: for each key, what it first saw of the outside, and what it leaves there.
 //!    Reads that contradict its own earlier operations are told at once: nothing that arrives later can
 //!    change that.
@@ -12,6 +12,7 @@
 //! [`Program`] instead.
 
 use super::datum::{Condition, Datum};
+use super::delivered::Delivery;
 use super::keys::{KeyNo, Reader, Seen, Version, VersionKind};
 use super::program::{Act, Own, Program, Region, Rows, Visited};
 use super::sessions::Arrival;
@@ -140,12 +141,21 @@ impl Online {
         let session = self.session_of(part, txn.session());
         let seq = sequence_number(txn.extra_fields());
         let id = || txn.explicit_id().map(|id| id.to_owned());
+        let delivery = self.delivery(part, txn, seq.is_some());
+        if delivery != Delivery::First {
+            let kind = if delivery == Delivery::Again { Kind::Duplicate } else { Kind::Conflict };
+            self.tell_delivered(kind, session, txn, seq);
+            if delivery != (Delivery::Conflict { is_left_out: false }) {
+                self.counters.settled += 1;
+                return Ok(());
+            }
+        }
         let (position, seq) = match self.arrival(session, seq) {
             Arrival::InOrder(position) => (position, Some(seq)),
             Arrival::GivenUp(position) => (position, None),
             Arrival::Again(position) => {
-                let named = self.name_of(session, position, id().as_ref());
-                self.tell(self.about(Kind::Duplicate, named));
+                self.tell_delivered(Kind::Duplicate, session, txn, Some(position));
+                self.counters.settled += 1;
                 return Ok(());
             }
         };
@@ -158,8 +168,10 @@ impl Online {
             }
             (Status::Committed, Some(times)) => {
                 let number = self.record(part, txn, session, position, times);
-                // Without sequence numbers, and where session order does not count, there is nothing to do.
-                let joins = |seq: &Option<u64>| seq.is_some() || self.settings.level.session;
+                // Without sequence numbers, and where session order does not count, there is nothing to do; nor is
+                // there for what comes late: the order of arrival says nothing then.
+                let is_late = Stamp::from(times.1) <= self.watermark;
+                let joins = |seq: &Option<u64>| seq.is_some() || self.settings.level.session && !is_late;
                 if let Some(seq) = seq.filter(joins) {
                     let (member, patience) = (self.member(number), self.newest);
                     self.join_session(session, seq, Some(member), patience);
@@ -179,6 +191,25 @@ impl Online {
         }
         self.counters.settled += 1;
         Ok(())
+    }
+
+    /// A transaction that has been here before. Without a number it has no place; it is named by its id, or by its session.
+    fn tell_delivered(&mut self, kind: Kind, session: u32, txn: Transaction<'_>, seq: Option<u64>) {
+        let id = txn.explicit_id().map(|id| id.to_owned());
+        let named = match (id, seq) {
+            (None, None) => {
+                let session = self.txns.sessions[session as usize].clone();
+                Named {
+                    name: format!("a transaction of session {session}"),
+                    session,
+                    start: None,
+                    commit: None,
+                }
+            }
+            (id, seq) => self.name_of(session, seq.unwrap_or(0), id.as_ref()),
+        };
+        let (start, commit) = txn.db().unzip();
+        self.tell(self.about(kind, Named { start, commit, ..named }));
     }
 
     /// A record of a committed transaction, held once.
@@ -354,12 +385,12 @@ impl Online {
     fn judge_now(&mut self, key: KeyNo, look: Moment, op: u32, seen: &Datum) -> io::Result<Option<Found>> {
         let mut wrong = None;
         let Some((expected, writer)) = self.certain_value(key, look)? else {
-            let mut found = self.about(Kind::Unjudged, self.txns.named(look.txn));
-            found.op = Some(op);
-            found.key = Some(self.keys.get(key).name.clone());
-            found.seen = Some(seen.clone());
-            return Ok(Some(found));
+            return Ok(Some(self.unjudged(key, look.txn, op, seen)));
         };
+        if !expected.is_known() {
+            self.txns.release(writer);
+            return Ok(Some(self.unjudged(key, look.txn, op, seen)));
+        }
         if expected != *seen {
             let mut found = self.about(Kind::Broken(Axiom::External), self.txns.named(look.txn));
             found.op = Some(op);
@@ -371,6 +402,14 @@ impl Online {
         }
         self.txns.release(writer);
         Ok(wrong)
+    }
+
+    pub(super) fn unjudged(&self, key: KeyNo, txn: TxnNo, op: u32, seen: &Datum) -> Found {
+        let mut found = self.about(Kind::Unjudged, self.txns.named(txn));
+        found.op = Some(op);
+        found.key = Some(self.keys.get(key).name.clone());
+        found.seen = Some(seen.clone());
+        found
     }
 
     /// What a look at or before the watermark sees, with the writer held once; `None` if that lies before

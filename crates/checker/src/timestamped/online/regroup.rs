@@ -266,6 +266,7 @@ pub(super) fn split(whole: Online, workers: usize) -> Result<(Online, Vec<Online
     front.commits = in_order(last.into_iter().map(|stamp| (stamp, NOBODY)).collect());
     front.sessions.all = whole.sessions.all;
     front.clock = whole.clock;
+    front.delivered = whole.delivered;
     front.log = whole.log;
     front.count_what_is_held();
     Ok((front, filled.into_iter().map(Filled::finish).collect()))
@@ -298,6 +299,7 @@ pub(super) fn join(front: Online, workers: &[Online]) -> Result<Online, Refusal>
     };
     whole.sessions.all = front.sessions.all;
     whole.clock = front.clock;
+    whole.delivered = front.delivered;
     whole.log = front.log;
     whole.count_what_is_held();
     Ok(whole)

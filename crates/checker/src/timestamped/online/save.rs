@@ -9,6 +9,7 @@
 use super::clock::Clock;
 use super::codec::{Input, Output, invalid};
 use super::datum::Condition;
+use super::delivered::Delivered;
 use super::keys::{Before, Key, KeyNo, Keys, Reader, Version, VersionKind};
 use super::program::{Act, Program, Region, Rows, Visited, Wrong};
 use super::sessions::{Early, Member, Session};
@@ -24,7 +25,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 14] = b"taipan-online\n";
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// Why a state was refused.
 #[derive(Debug)]
@@ -583,6 +584,7 @@ impl Online {
         out.list(watchers.len(), watchers, put_watcher)?;
         out.list(self.watch.order.len(), self.watch.order.iter(), |out, moment| put_moment(out, *moment))?;
         self.clock.put(&mut out)?;
+        self.delivered.put(&mut out)?;
         self.log.put(&mut out)?;
         out.list(self.empty.len(), &self.empty, |out, key| out.number(u64::from(*key)))?;
         let checksum = out.checksum;
@@ -633,6 +635,7 @@ impl Online {
         self.watch.by_txn = input.list(get_watcher)?.into_iter().collect();
         self.watch.order = in_order(input.list(get_moment)?);
         self.clock = Clock::get(input)?;
+        self.delivered = Delivered::get(input)?;
         self.log = Log::get(input)?;
         self.empty = input.list(Input::small)?;
         Ok(())
@@ -640,7 +643,7 @@ impl Online {
 
     /// Restores what follows from the rest.
     pub(super) fn count_what_is_held(&mut self) {
-        (self.versions, self.open_results, self.held_bytes) = (0, 0, 0);
+        (self.versions, self.unknown_versions, self.open_results, self.held_bytes) = (0, 0, 0, 0);
         self.sessions.waiting.clear();
         self.sessions.early_count = 0;
         // A worker that has keys only has names of sessions, and no sessions.
@@ -659,6 +662,7 @@ impl Online {
         for key in self.keys.all() {
             let key = self.keys.get(key);
             self.versions += key.versions.len();
+            self.unknown_versions += key.versions.iter().filter(|version| !version.value.is_known()).count();
             self.held_bytes += key.versions.iter().map(|version| version.value.heap_bytes()).sum::<usize>();
             for reader in key.readers.iter().flat_map(|readers| readers.iter()) {
                 self.open_results += 1;

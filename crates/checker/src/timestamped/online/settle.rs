@@ -26,7 +26,8 @@ use super::Online;
 use super::datum::Datum;
 use super::keys::{Before, KeyNo, Version, VersionKind};
 use super::program::Own;
-use super::txns::{Moment, TxnNo};
+use super::stamp::Stamp;
+use super::txns::{Moment, NOBODY, TxnNo};
 
 /// What changed: looks after this moment, up to the next version, were last compared with `old`.
 struct Change {
@@ -46,6 +47,11 @@ impl Online {
             None if slot.before == Before::Nothing => Datum::Absent,
             None => return false,
         };
+        if self.is_there(key, txn, &own) {
+            return false;
+        }
+        let own = if self.may_have_been_overwritten(key, txn) { Own::Value(Datum::Unknown) } else { own };
+        let slot = self.keys.get(key);
         let next = slot.versions.get(slot.versions.settle(place));
         let next = next.map(|version| (version.moment(), version.kind));
         let kind = if matches!(own, Own::Appended(_)) { VersionKind::Append } else { VersionKind::Set };
@@ -67,6 +73,36 @@ impl Online {
             self.ripple(key, Change { from: moment, old: before });
         }
         true
+    }
+
+    /// Whether what a late transaction appends is there: it was delivered again, when its first time had been forgotten.
+    fn is_there(&self, key: KeyNo, txn: TxnNo, own: &Own) -> bool {
+        let Own::Appended(elements) = own else { return false };
+        let record = self.txns.get(txn);
+        if record.commit > self.watermark {
+            return false;
+        }
+        let is_same = |other: TxnNo| {
+            let other = self.txns.get(other);
+            (other.session, other.start, other.commit) == (record.session, record.start, record.commit)
+        };
+        let at = self.txns.commit_moment(txn);
+        let version = self.keys.get(key).version_at(at, &self.txns);
+        version.is_some_and(|version| {
+            version.txn != NOBODY
+                && is_same(version.txn)
+                && version.value.last_piece().is_some_and(|piece| *piece == **elements)
+        })
+    }
+
+    /// Whether a late transaction writes a key of which nothing is known, before the horizon: the key may have been written
+    /// and deleted since, and be forgotten.
+    fn may_have_been_overwritten(&self, key: KeyNo, txn: TxnNo) -> bool {
+        let slot = self.keys.get(key);
+        slot.versions.is_empty()
+            && slot.before == Before::Nothing
+            && self.txns.get(txn).commit <= self.horizon
+            && self.horizon != Stamp::MIN
     }
 
     /// What the key holds right before a moment; `None` if that is not known here.
@@ -175,7 +211,7 @@ impl Online {
                 break;
             }
             self.counters.rechecks += 1;
-            let is_right = reader.seen == *new;
+            let is_right = reader.seen == *new || !new.is_known();
             if is_right != reader.is_right {
                 reader.is_right = is_right;
                 self.counters.flips += 1;
@@ -335,6 +371,7 @@ impl Online {
         }
         let old = std::mem::replace(&mut version.value, value);
         let grown = version.value.heap_bytes();
+        self.unknown_versions += usize::from(!version.value.is_known());
         self.held_bytes = self.held_bytes + grown - old.heap_bytes();
         let place = changes.partition_point(|other| self.txns.compare(other.from, moment).is_lt());
         changes.insert(place, Change { from: moment, old });

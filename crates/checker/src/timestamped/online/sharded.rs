@@ -426,6 +426,11 @@ impl Sharded {
         Ok(std::mem::take(&mut self.front.found))
     }
 
+    /// As [`Online::transactions_of`].
+    pub fn transactions_of(&self, findings: &[Found]) -> Vec<Vec<String>> {
+        self.front.transactions_of(findings)
+    }
+
     /// What there is to count; of workers, what they last said.
     pub fn counters(&self) -> Counters {
         let sum = |count: fn(&Counters) -> u64| {

@@ -16,13 +16,16 @@
 //!
 //! **Memory.** Of what is final the log keeps [`OPS_MAX`] operations, and of the transactions without a place
 //! [`FLOATING_MAX`], however old they are. What came before is gone: then what those kept cannot explain may have had to
-//! do with what is gone, and is told as [`Kind::Undecided`].
+//! do with what is gone, and is told as [`Kind::Undecided`]. So is a wrong result that those may explain that are gone
+//! ([`super::forgotten`]).
 //!
 //! **Invariant.** What is held, when it is decided and what comes of it follow from arrivals and watermarks alone: the
 //! same for any number of workers and over a restart.
 
 use super::codec::{Input, Output, invalid};
 use super::datum::Datum;
+use super::delivered::sameness;
+use super::forgotten::Forgotten;
 use super::rank::{get_found, put_found};
 use super::stamp::Stamp;
 use super::txns::Named;
@@ -32,7 +35,7 @@ use crate::budget::Budget;
 use crate::timestamped::unknown::{Asked, Decided, decide};
 use crate::timestamped::{Axiom, Content, Finding, order};
 use crate::verdict::Undecided;
-use history::formats::{Format, ReadOptions, read_bytes, write_string};
+use history::formats::{Format, Warnings, jsonl, write_string};
 use history::{Builder, Copier, History, Id, Name, Operation, Timestamp, Transaction, TxnId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -115,6 +118,7 @@ pub(super) struct Log {
     entries: Vec<Entry>,
     /// Nothing has been dropped.
     is_whole: bool,
+    forgotten: Forgotten,
     held: Vec<Held>,
     /// Whose results have been told: they do not count any more.
     told: FxHashSet<Who>,
@@ -141,6 +145,7 @@ impl Default for Log {
             pieces: VecDeque::new(),
             entries: Vec::new(),
             is_whole: true,
+            forgotten: Forgotten::default(),
             held: Vec::new(),
             told: FxHashSet::default(),
             decided_at: 0,
@@ -161,7 +166,7 @@ fn writes_by_predicate(txn: Transaction<'_>) -> bool {
 
 impl Log {
     pub(super) fn bytes(&self) -> usize {
-        self.ops * OP_BYTES + self.held.len() * 256
+        self.ops * OP_BYTES + self.held.len() * 256 + self.forgotten.bytes()
     }
 
     /// A transaction that has a place.
@@ -271,10 +276,15 @@ impl Log {
     fn forget_floating(&mut self) {
         let is_floating = |entry: &Entry| entry.role == Role::Floating;
         let mut surplus = self.floating.saturating_sub(FLOATING_MAX);
-        for piece in &mut self.pieces {
-            piece.entries.retain(|entry| {
+        self.is_whole &= surplus == 0;
+        let forgotten = &mut self.forgotten;
+        for Piece { entries, history, .. } in &mut self.pieces {
+            entries.retain(|entry| {
                 let goes = surplus > 0 && is_floating(entry);
-                surplus -= usize::from(goes);
+                if goes {
+                    forgotten.add(history, history.transaction(entry.txn));
+                    surplus -= 1;
+                }
                 !goes
             });
             if surplus == 0 {
@@ -313,6 +323,7 @@ impl Log {
             })
         })?;
         out.flag(self.is_whole)?;
+        self.forgotten.put(out)?;
         out.list(self.held.len(), &self.held, |out, held| {
             put_found(out, &held.found)?;
             out.flag(held.is_open)
@@ -331,11 +342,9 @@ impl Log {
     pub(super) fn get(input: &mut Input<'_>) -> io::Result<Self> {
         let pieces = input.list(|input| {
             let text = input.text()?;
-            let options = ReadOptions { format: Some(Format::Jsonl), ..ReadOptions::default() };
-            let history = match text.trim().is_empty() {
-                true => History::default(),
-                false => read_bytes("log", text.as_bytes(), &options).map_err(|_| invalid("a log"))?.history,
-            };
+            let mut builder = Builder::stream();
+            let read = jsonl::read(text.as_bytes(), &mut builder, &mut Warnings::new(false));
+            let history = read.ok().and_then(|()| builder.finish().ok()).ok_or_else(|| invalid("a log"))?;
             let last = input.stamp()?;
             let entries = input.list(|input| {
                 let (txn, position) = (input.count()?, input.number()?);
@@ -354,6 +363,7 @@ impl Log {
         })?;
         let mut log = Self { pieces: pieces.into(), ..Self::default() };
         log.is_whole = input.flag()?;
+        log.forgotten = Forgotten::get(input)?;
         log.held = input.list(|input| Ok(Held { found: get_found(input)?, is_open: input.flag()? }))?;
         let told = input.list(|input| {
             let (session, name) = (input.name()?, input.text()?);
@@ -385,7 +395,7 @@ impl Piece {
         if kept.is_empty() {
             return None;
         }
-        let mut builder = Builder::new();
+        let mut builder = Builder::stream();
         let mut copier = Copier::new(&self.history);
         let mut entries = Vec::with_capacity(kept.len());
         for entry in kept {
@@ -393,6 +403,13 @@ impl Piece {
             entries.push(Entry { txn, ..entry });
         }
         Some(Self::new(builder.finish().ok()?, entries, Stamp::MIN))
+    }
+
+    fn line(&self, entry: &Entry) -> Option<String> {
+        let mut builder = Builder::stream();
+        Copier::new(&self.history).transaction(entry.txn, None, &mut builder).ok()?;
+        let text = write_string(&builder.finish().ok()?, Format::Jsonl).ok()?;
+        text.lines().find(|line| line.contains("\"ops\"")).map(str::to_owned)
     }
 
     fn named(&self, entry: &Entry) -> Named {
@@ -420,6 +437,48 @@ struct Joined {
 }
 
 impl Log {
+    /// Leaves out what came late and is here already: it was delivered again, when its first time had been forgotten.
+    fn leave_out_again(&self, order: &mut Vec<(u64, usize, Entry)>) {
+        if !order.iter().any(|(_, _, entry)| entry.role == Role::Late) {
+            return;
+        }
+        let same = |place: usize, entry: &Entry| {
+            let history = &self.pieces[place].history;
+            sameness(history, history.transaction(entry.txn))
+        };
+        let in_time = order.iter().filter(|(_, _, entry)| entry.role == Role::Known);
+        let mut here: FxHashSet<(u64, u64)> =
+            in_time.filter_map(|(_, place, entry)| same(*place, entry)).collect();
+        order.retain(|(_, place, entry)| {
+            entry.role != Role::Late || same(*place, entry).is_none_or(|same| here.insert(same))
+        });
+    }
+
+    /// Transactions as lines of JSON, as far as they are kept.
+    fn lines_of(&self, wanted: &FxHashSet<Who>) -> FxHashMap<Who, String> {
+        let commits: FxHashSet<Option<Timestamp>> = wanted.iter().map(|(_, _, commit)| *commit).collect();
+        let mut found = FxHashMap::default();
+        for piece in self.pieces.iter().rev() {
+            for entry in &piece.entries {
+                let commit = piece.history.transaction(entry.txn).db().map(|(_, commit)| commit);
+                if !commits.contains(&commit) {
+                    continue;
+                }
+                let who = who(&piece.named(entry));
+                if wanted.contains(&who)
+                    && !found.contains_key(&who)
+                    && let Some(line) = piece.line(entry)
+                {
+                    found.insert(who, line);
+                }
+            }
+            if found.len() == wanted.len() {
+                break;
+            }
+        }
+        found
+    }
+
     /// Everything without a place, and of the others what has committed by now.
     fn joined(&self, watermark: Stamp) -> Result<Joined, history::BuildError> {
         let mut order: Vec<(u64, usize, Entry)> = Vec::new();
@@ -430,6 +489,7 @@ impl Log {
             };
             order.extend(piece.entries.iter().filter(is_past).map(|entry| (entry.position, place, *entry)));
         }
+        self.leave_out_again(&mut order);
         order.sort_by_key(|(position, place, entry)| (*position, *place, entry.txn));
         let mut builder = Builder::new();
         let mut copiers: Vec<Copier<'_>> = self.pieces.iter().map(|it| Copier::new(&it.history)).collect();
@@ -454,7 +514,29 @@ impl Log {
     }
 }
 
+/// Why a result is undecided that transactions may explain which are gone.
+const GONE: &str =
+    "transactions of unknown outcome that arrived long before may explain it, and are not kept any more";
+/// Why a result is undecided that those that are kept do not explain.
+const CUT: &str = "what arrived long before is not kept any more, and may be a part of the explanation";
+
+fn doubted(found: Found, why: &str) -> Found {
+    Found { kind: Kind::Undecided, doubt: Some(why.into()), ..found }
+}
+
 impl Online {
+    /// The transactions of findings as they arrived, a line of JSON each: first the one that a finding is about, then the
+    /// other one. What arrived long ago is not kept any more.
+    pub fn transactions_of(&self, findings: &[Found]) -> Vec<Vec<String>> {
+        let of = |found: &Found| [Some(who(&found.txn)), found.other.as_ref().map(who)].into_iter().flatten();
+        let wanted: FxHashSet<Who> = findings.iter().flat_map(of).collect();
+        if wanted.is_empty() {
+            return vec![Vec::new(); findings.len()];
+        }
+        let lines = self.log.lines_of(&wanted);
+        findings.iter().map(|found| of(found).filter_map(|who| lines.get(&who).cloned()).collect()).collect()
+    }
+
     /// Of unknown outcome, or it contradicts itself.
     pub(super) fn log_floating(&mut self, part: &History, txn: Transaction<'_>, position: u64) {
         if order::is_read_only(part, txn.id()) {
@@ -474,7 +556,10 @@ impl Online {
             if is_of_results {
                 self.log.told.insert(who(&found.txn));
             }
-            return self.number(found);
+            return match self.log.forgotten.may_explain(&found, self.log.predicates_since.is_some()) {
+                true => self.number(doubted(found, GONE)),
+                false => self.number(found),
+            };
         }
         // Of a transaction whose results do not count any more nothing else is said.
         if !self.log.told.contains(&who(&found.txn)) {
@@ -525,20 +610,19 @@ impl Online {
         match decided {
             Ok(Some(findings)) => {
                 for found in findings {
-                    told.push(match self.log.is_whole {
-                        true => found,
-                        false => Found { kind: Kind::Undecided, ..found },
-                    });
+                    told.push(if self.log.is_whole { found } else { doubted(found, CUT) });
                 }
             }
             // There is nobody left who may have written what is held.
             Ok(None) => {
                 let open = self.log.held.iter().filter(|held| held.is_open && is_final(held));
-                told.extend(open.map(|held| held.found.clone()));
+                let open = open.map(|held| held.found.clone());
+                told.extend(open.map(|found| if self.log.is_whole { found } else { doubted(found, CUT) }));
             }
-            Err(_) => {
+            Err(why) => {
+                let why = why.to_string();
                 let open = self.log.held.iter().filter(|held| held.is_open && is_final(held));
-                told.extend(open.map(|held| Found { kind: Kind::Undecided, ..held.found.clone() }));
+                told.extend(open.map(|held| doubted(held.found.clone(), &why)));
             }
         }
         for held in self.log.held.iter_mut().filter(|held| is_final(held)) {
