@@ -117,11 +117,16 @@ impl Join for Joining {
     }
 
     fn summary(&self) -> String {
-        let databases::Matched { placed, untraced, unplaced, late } = self.0.matched();
+        let databases::Matched { placed, untraced, unplaced, late, again } = self.0.matched();
         let mut text = format!(
             "{placed} traced transactions joined with the change stream, {untraced} commits untraced"
         );
-        for (count, what) in [(unplaced, "did not fit any snapshot"), (late, "arrived too late")] {
+        let rest = [
+            (unplaced, "did not fit any snapshot"),
+            (late, "arrived too late"),
+            (again, "arrived again and are left out"),
+        ];
+        for (count, what) in rest {
             if count > 0 {
                 text += &format!(", {count} traced {what}");
             }

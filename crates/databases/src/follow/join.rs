@@ -33,6 +33,8 @@
 //! another order, or began before the watch did) goes out without timestamps, which the checker tells; one that
 //! arrives after its own commit went out as untraced is told as late. Neither is judged, and what they wrote counts.
 //!
+//! **Delivered again.** A traced line that came before, word for word, is left out. It is known as long as it could have a place.
+//!
 //! **Cost.** O(g·s) for a group of g commits and s different traced snapshots, O(log n) to place a snapshot.
 //! Memory: commits of the last `grace + longest`.
 
@@ -40,6 +42,7 @@ use crate::timestamps::SetSnapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{HashMap, HashSet, VecDeque};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// What goes into a [`Join`] from the change stream, one a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +87,9 @@ pub struct Matched {
     pub unplaced: u64,
     /// Traced transactions that came after their commit had gone out.
     pub late: u64,
+    /// Lines that had come before.
+    #[serde(default)]
+    pub again: u64,
 }
 
 /// The two streams on their way to one.
@@ -93,6 +99,8 @@ pub struct Join {
     state: State,
     /// Ranks of the commits in `state.order`.
     rank: HashMap<u64, u64>,
+    /// The hashes in `state.came`.
+    came: HashSet<u64>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -110,6 +118,9 @@ struct State {
     raised: HashMap<String, i64>,
     matched: Matched,
     now_ms: u64,
+    /// Traced lines that came, as hashes, and when.
+    #[serde(default)]
+    came: VecDeque<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -138,7 +149,8 @@ impl Join {
     /// A new one, or one that goes on from [`Join::save`].
     pub fn new(patience: Patience, saved: Option<&str>) -> Result<Self, serde_json::Error> {
         let state: State = saved.map(serde_json::from_str).transpose()?.unwrap_or_default();
-        let mut join = Self { patience, state, rank: HashMap::new() };
+        let came = state.came.iter().map(|(_, hash)| *hash).collect();
+        let mut join = Self { patience, state, rank: HashMap::new(), came };
         let first = join.floor() + 1;
         let ranked = join.state.order.iter().zip(first..);
         join.rank = ranked.filter_map(|(xid, rank)| Some(((*xid)?, rank))).collect();
@@ -173,8 +185,12 @@ impl Join {
         for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             // Lines that are no transactions were refused where they came in; headers and watermarks say nothing here.
             let Ok(Json::Object(line)) = serde_json::from_slice::<Json>(line) else { continue };
-            if line.contains_key("session") {
-                self.traced(line, &mut out);
+            if !line.contains_key("session") {
+                continue;
+            }
+            match self.comes_again(&line) {
+                true => self.state.matched.again += 1,
+                false => self.traced(line, &mut out),
             }
         }
         out
@@ -226,6 +242,17 @@ impl Join {
                 }
             }
         }
+    }
+
+    /// Whether a line came before; it is known from now on. Two transactions that are the same in everything cannot be told
+    /// apart, and one of them says all that both say.
+    fn comes_again(&mut self, line: &Map<String, Json>) -> bool {
+        let hash = xxh3_64(serde_json::to_string(line).unwrap_or_default().as_bytes());
+        if !self.came.insert(hash) {
+            return true;
+        }
+        self.state.came.push_back((self.state.now_ms, hash));
+        false
     }
 
     fn traced(&mut self, mut line: Map<String, Json>, out: &mut Joined) {
@@ -351,6 +378,8 @@ impl Join {
             (None, _) => {
                 self.state.matched.placed += 1;
                 merge(&mut line, &[]);
+                // Of two that read the same at the same place this tells that they are two.
+                line.insert("ctx".to_owned(), json!({ "snapshot": snapshot }));
                 self.commit_of_reader(start, told_until, session)
             }
         };
@@ -418,6 +447,12 @@ impl Join {
                     self.rank.remove(&xid);
                 }
             }
+        }
+        // What came before the oldest boundary that is kept looked before it, and has no place any more.
+        let oldest_ms = self.state.ended.front().map_or(0, |ended| ended.at_ms);
+        while let Some(&(_, hash)) = self.state.came.front().filter(|(at_ms, _)| *at_ms < oldest_ms) {
+            self.state.came.pop_front();
+            self.came.remove(&hash);
         }
         let floor = 2 * self.floor() as i64;
         self.state.raised.retain(|_, commit| *commit > floor);
@@ -566,9 +601,14 @@ mod tests {
         assert_eq!(out[3]["id"], "xid 6");
         assert_eq!(out[3]["db"], json!({"start": 3, "commit": 4}));
         assert_eq!(out[4], json!({"watermark": 8, "horizon": 2}));
-        assert_eq!(join.matched(), Matched { placed: 2, untraced: 1, unplaced: 0, late: 0 });
-        // Once more, and one from before the beginning.
+        assert_eq!(join.matched(), Matched { placed: 2, untraced: 1, unplaced: 0, late: 0, again: 0 });
+        // Twice what has come before, in a newer and in an older group; its commit with other content; and one from before
+        // the beginning.
         let traced = concat!(
+            r#"{"session":1,"ctx":{"snapshot":"5:7:5"},"ops":[{"op":"read","key":1,"value":10},{"op":"read","key":2,"value":20}]}"#,
+            "\n",
+            r#"{"session":2,"ctx":{"snapshot":"5:5:","commit":"5"},"ops":[{"op":"delete","key":9},{"op":"write","key":1,"value":0}]}"#,
+            "\n",
             r#"{"session":2,"ctx":{"snapshot":"5:5:","commit":"5"},"ops":[{"op":"write","key":1,"value":0}]}"#,
             "\n",
             r#"{"session":4,"ctx":{"snapshot":"3:4:3"},"ops":[{"op":"read","key":1,"value":0}]}"#,
@@ -577,7 +617,7 @@ mod tests {
         let out = feed(&mut join, &boundary("8:8:", 120));
         assert_eq!((&out[0]["db"]["commit"], &out[0]["ops"]), (&json!(6), &json!([])));
         assert_eq!(out[1].get("db"), None);
-        assert_eq!(join.matched(), Matched { placed: 2, untraced: 1, unplaced: 1, late: 1 });
+        assert_eq!(join.matched(), Matched { placed: 2, untraced: 1, unplaced: 1, late: 1, again: 2 });
     }
 
     /// A database that commits one by one, becomes visible in another order, and takes snapshots.
