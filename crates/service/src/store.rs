@@ -3,6 +3,7 @@
 //! ```text
 //! checkpoint-N    a head as JSON in one line, then the saved checker; then the length of both, and their XXH3-64
 //! journal-N       what happened since checkpoint N
+//! journal-N.damaged-1 …    one that is not as it was written, kept aside
 //! durable         how many records of journals are on disk for certain
 //! spill/          versions that did not fit into memory
 //! findings.jsonl  every finding, one a line, in order of their numbers
@@ -85,7 +86,8 @@ impl Store {
     }
 
     /// The journal behind a checkpoint that holds so many records; none if the folder is new. A record that was torn when
-    /// the process ended is left out and kept aside, with a note. Anything else that is not as it was written is refused.
+    /// the process ended is left out and kept aside, with a note. Anything else that is not as it was written is refused; a
+    /// journal that is damaged itself gets another name, under which nothing is ever taken up or overwritten.
     pub(crate) fn load_journal(
         &self,
         records: u64,
@@ -94,12 +96,19 @@ impl Store {
     ) -> io::Result<Option<Loaded>> {
         let path = self.journal(self.epoch);
         let durable = journal::marked(&self.durable())?;
-        let damaged = |what: String| Err(self.refusal_of(&path, &invalid(what)));
+        let refused = |what: String| Err(self.refusal_of(&path, &invalid(what)));
+        let damaged = |what: String| {
+            let aside = kept_aside(&path)?;
+            refused(format!("{what}; the damaged file is kept as {}", aside.display()))
+        };
         let Some(loaded) = journal::load(&path)? else {
-            if self.epoch == 0 && durable == 0 {
-                return Ok(None);
-            }
-            return damaged("the journal is missing".to_owned());
+            return match asides(&path).take_while(|aside| aside.exists()).last() {
+                Some(aside) => {
+                    refused(format!("the journal is missing; a damaged one is kept as {}", aside.display()))
+                }
+                None if self.epoch == 0 && durable == 0 => Ok(None),
+                None => refused("the journal is missing".to_owned()),
+            };
         };
         let at = loaded.whole;
         if let Some(later) = loaded.later {
@@ -116,7 +125,7 @@ impl Store {
             return damaged("the beginning of the journal is damaged".to_owned());
         };
         if (begin.epoch, *first) != (self.epoch, records) {
-            return damaged(format!(
+            return refused(format!(
                 "this is the journal behind checkpoint {} with {first} records, not {} with {records}",
                 begin.epoch, self.epoch
             ));
@@ -126,10 +135,11 @@ impl Store {
             return Err(self.refusal_of(&path, &io::Error::new(io::ErrorKind::InvalidInput, other)));
         }
         if loaded.next < durable {
-            return damaged(format!(
+            let what = format!(
                 "the journal is damaged at byte {at}, or was cut off there: {} records behind that were acknowledged",
                 durable - loaded.next
-            ));
+            );
+            return if loaded.rest().is_empty() { refused(what) } else { damaged(what) };
         }
         if !loaded.rest().is_empty() {
             let aside = self.folder.join(format!("journal-{}.torn-at-{at}", self.epoch));
@@ -233,6 +243,22 @@ impl Store {
         }
         Ok(journal)
     }
+}
+
+/// The names under which damaged files are kept, in turn.
+fn asides(path: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    (1u32..).map(move |number| path.with_file_name(format!("{name}.damaged-{number}")))
+}
+
+/// Gives a damaged file another name.
+fn kept_aside(path: &Path) -> io::Result<PathBuf> {
+    let aside = asides(path).find(|aside| !aside.exists()).unwrap_or_else(|| path.to_owned());
+    std::fs::rename(path, &aside)?;
+    if let Some(folder) = path.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(aside)
 }
 
 fn invalid(what: impl Into<String>) -> io::Error {

@@ -219,18 +219,31 @@ fn a_torn_record_is_kept_aside_and_said() {
     let [note] = told.notes.as_slice() else { panic!("one note: {:?}", told.notes) };
     assert!(note.contains(&*aside.to_string_lossy()) && note.contains("16 bytes"), "{note}");
     assert_eq!(go_on(folder.path(), &rest).expect("it is mended"), expected);
-    // A record in the middle: nothing is renamed or cut short, however often it is tried.
+    // A record in the middle: nothing is taken for empty, cut short or overwritten, however often it is tried.
     let folder = restored(&kept);
     let journal = folder.path().join("journal-1");
     let mut changed = whole.clone();
     changed[whole.len() / 2] ^= 1;
     std::fs::write(&journal, &changed).expect("there is room");
+    let refused = || open(folder.path()).map(|_| ()).expect_err("it is damaged").to_string();
+    let said = refused();
+    assert!(said.contains("journal-1: the journal is damaged at byte "), "{said}");
+    assert!(said.contains("behind it can; the damaged file is kept as "), "{said}");
+    assert!(said.contains("restore the file from a backup, or start with"), "{said}");
+    let aside = |number: u32| folder.path().join(format!("journal-1.damaged-{number}"));
     for _ in 0..2 {
-        let said = open(folder.path()).map(|_| ()).expect_err("it is damaged").to_string();
-        assert!(said.contains("journal-1: the journal is damaged at byte "), "{said}");
-        assert!(said.contains("behind it can; restore the file from a backup, or start with"), "{said}");
-        assert_eq!(std::fs::read(&journal).expect("it is there"), changed);
+        assert!(said.contains("journal-1.damaged-1"), "{said}");
+        let said = refused();
+        assert!(said.contains("the journal is missing; a damaged one is kept as "), "{said}");
+        assert_eq!(std::fs::read(aside(1)).expect("it is kept"), changed);
     }
+    // Another damaged one does not take its place; a whole one that is put back is taken up.
+    std::fs::write(&journal, &changed[..changed.len() - 1]).expect("there is room");
+    refused();
+    assert_eq!(std::fs::read(aside(1)).expect("it is kept"), changed);
+    assert_eq!(std::fs::read(aside(2)).expect("it is kept"), changed[..changed.len() - 1]);
+    std::fs::write(&journal, &whole).expect("there is room");
+    assert_eq!(go_on(folder.path(), &rest).expect("it is mended"), expected);
 }
 
 /// A state that was begun for one level is not taken up for another, also before the first checkpoint.
