@@ -208,6 +208,7 @@ fn on_workers(
             paths: vec![path.to_owned()],
             share: Share::All,
             claim: Claim::new(measured.level).by(measured.by),
+            find_level: |name| Level::parse(name).ok(),
             options: Options { passes, ..Options::default() },
             reading: ReadOptions::default(),
             monitor: monitor.clone(),

@@ -18,8 +18,8 @@ use crate::looked_at::LookedAt;
 use crate::timestamped::{self, Finding};
 use crate::untested::Orders;
 use crate::verdict::{Options, Outcome, Ryow, Verdict};
-use crate::{Level, Strategy, pipeline};
-use history::History;
+use crate::{Level, Strategy, implies, pipeline};
+use history::{History, Transaction};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -97,6 +97,25 @@ impl Claim {
     /// A level by results, with the default policies.
     pub fn new(level: Level) -> Self {
         Self { level, by: By::Results, ryow: Ryow::default(), clock_skew: 0, mixed: false, vendor: None }
+    }
+
+    /// A transaction that asked for a level which does not promise this one, and that level; `find` knows the names of
+    /// levels. Where levels are mixed there is none.
+    pub fn unpromised<'h>(
+        &self,
+        history: &'h History,
+        find: impl Fn(&str) -> Option<Level>,
+    ) -> Option<(Transaction<'h>, &'h str)> {
+        if self.mixed {
+            return None;
+        }
+        let plain = |level: Level| Level { session: false, realtime: false, ..level };
+        let promises = |asked: &str| {
+            self.vendor.is_some_and(|vendor| vendor.level == asked)
+                || find(asked).is_some_and(|level| implies(plain(level), plain(self.level)))
+        };
+        let mut asked = history.transactions().filter_map(|txn| Some((txn, txn.level()?)));
+        asked.find(|(_, asked)| !promises(asked))
     }
 
     /// The same, judged by this.

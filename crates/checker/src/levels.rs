@@ -444,6 +444,22 @@ pub fn implications() -> &'static [Implication] {
     &ALL
 }
 
+/// Whether every history that keeps one level keeps the other.
+pub fn implies(stronger: Level, weaker: Level) -> bool {
+    let mut known = vec![stronger];
+    let mut next = 0;
+    while let Some(&level) = known.get(next) {
+        next += 1;
+        let follow = implications().iter().filter(|one| one.stronger == level && !one.without_predicates);
+        for one in follow {
+            if !known.contains(&one.weaker) {
+                known.push(one.weaker);
+            }
+        }
+    }
+    known.contains(&weaker)
+}
+
 fn named(name: &str) -> Level {
     Level::parse(name).expect("the lists of implications use names of the table")
 }

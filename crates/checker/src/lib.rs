@@ -70,8 +70,8 @@ pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
 pub use levels::names::{
     ELLE_DEFAULT, UNDECIDED, UndecidedLevel, UnknownLevel, elle_models, forbidding, meaning_here,
 };
-pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, implications};
-pub use logical::split as split_into_logical;
+pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, implications, implies};
+pub use logical::{let_go as let_go_by_halves, split as split_into_logical};
 pub use looked_at::LookedAt;
 pub use modules::{Additions, CommitOrder, HappenedBefore, Linearizable, Module, VersionOrders};
 pub use pigeonhole::Crowd;

@@ -37,6 +37,12 @@ pub fn split(history: &History) -> History {
     splitter.run()
 }
 
+/// How many operations of a history [`split`] lets go, of transactions that did not abort: nothing is said of them.
+pub fn let_go(history: &History) -> usize {
+    let judged = history.transactions().filter(|it| it.status() != Status::Aborted);
+    judged.flat_map(|it| halves(history, &it)).filter(|half| *half == Half::Neither).count()
+}
+
 /// Where an operation belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Half {

@@ -25,6 +25,12 @@ pub trait Module: fmt::Debug + Send + Sync {
 
     /// What it adds. The error is a sentence on what is wrong with the history.
     fn add(&self, history: &History, additions: &mut Additions) -> Result<(), String>;
+
+    /// What it asks of a whole history that has nothing of the kind, a sentence each: a name that matches nothing tests
+    /// nothing.
+    fn unmatched(&self, _history: &History) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What modules add.
@@ -51,6 +57,12 @@ pub struct Linearizable {
 impl Module for Linearizable {
     fn name(&self) -> &str {
         "linearizable"
+    }
+
+    fn unmatched(&self, history: &History) -> Vec<String> {
+        let all = || history.keys().ids().map(|key| history.keys().get(key));
+        let missing = self.keys.iter().filter(|wanted| !all().any(|name| is_named(name, wanted)));
+        missing.map(|wanted| format!("no key is called {wanted:?}")).collect()
     }
 
     fn add(&self, history: &History, additions: &mut Additions) -> Result<(), String> {
@@ -130,6 +142,10 @@ impl Module for VersionOrders {
         "version order"
     }
 
+    fn unmatched(&self, history: &History) -> Vec<String> {
+        lacking(history, &self.field)
+    }
+
     fn add(&self, history: &History, additions: &mut Additions) -> Result<(), String> {
         let mut by_key: FxHashMap<String, Vec<(Rank, TxnId)>> = FxHashMap::default();
         for (transaction, value) in fields(history, &self.field)? {
@@ -160,6 +176,10 @@ pub struct HappenedBefore {
 impl Module for HappenedBefore {
     fn name(&self) -> &str {
         "happened before"
+    }
+
+    fn unmatched(&self, history: &History) -> Vec<String> {
+        lacking(history, &self.field)
     }
 
     fn add(&self, history: &History, additions: &mut Additions) -> Result<(), String> {
@@ -203,6 +223,10 @@ pub struct CommitOrder {
 impl Module for CommitOrder {
     fn name(&self) -> &str {
         "commit order"
+    }
+
+    fn unmatched(&self, history: &History) -> Vec<String> {
+        lacking(history, &self.field)
     }
 
     fn add(&self, history: &History, additions: &mut Additions) -> Result<(), String> {
@@ -259,6 +283,14 @@ fn fields<'h>(history: &'h History, field: &str) -> Result<Vec<(Transaction<'h>,
         }
     }
     Ok(found)
+}
+
+/// That no transaction has a field in its `ctx`, if so.
+fn lacking(history: &History, field: &str) -> Vec<String> {
+    match fields(history, field) {
+        Ok(found) if found.is_empty() => vec![format!("no transaction has ctx.{field}")],
+        _ => Vec::new(),
+    }
 }
 
 fn wrong(transaction: &Transaction<'_>, field: &str, expected: &str) -> String {

@@ -285,6 +285,8 @@ fn read_parts(
                     number += 1;
                     standing.read(part.len(), part.op_count());
                     ids.take(&part);
+                    // Who reads everything says so.
+                    let is_refused = job.refused(&part).is_some();
                     match digest(&part, order, worker.index(), worker.peers(), plan) {
                         Ok(Digested { digests, kept: of_part, committed }) => {
                             read.add(&part);
@@ -297,7 +299,7 @@ fn read_parts(
                         }
                         Err(open) => why = Some(Why::Open(open)),
                     }
-                    if job.options.budget.exhausted().is_some() {
+                    if is_refused || job.options.budget.exhausted().is_some() {
                         why = Some(Why::Interrupted);
                     }
                     why.is_none() && !commons.is_open.load(Ordering::Relaxed)

@@ -115,11 +115,12 @@ fn read_all(
         let read = dealt.stretch.read(&job.reading, |part| {
             own.add(&part);
             ids.take(&part);
+            error = error.take().or_else(|| job.refused(&part));
             standing.read(part.len(), part.op_count());
             parts.push((dealt.order + number % PARTS_MAX, part));
             number += 1;
             over = job.options.budget.exhausted().map(|why| why.to_string());
-            over.is_none()
+            over.is_none() && error.is_none()
         });
         if let Err(why) = read {
             error = Some(job.plain_error(&dealt.stretch.path, &why));

@@ -137,6 +137,9 @@ pub(crate) fn gather(
             let order = dealt.order + number % PARTS_MAX;
             number += 1;
             ids.take(&part);
+            if let Some(why) = job.refused(&part) {
+                parcels.push((0, order, Err(Failure::Input(why))));
+            }
             if let Some(packed) = pick(&part, dealt.order, suspects, &before) {
                 parcels.push((0, order, packed));
             }

@@ -31,6 +31,8 @@ pub struct Job {
     pub share: Share,
     /// What is asked.
     pub claim: Claim,
+    /// What the names of levels mean that transactions asked for.
+    pub find_level: fn(&str) -> Option<Level>,
     /// How.
     pub options: Options,
     /// How files are read.
@@ -273,6 +275,21 @@ impl Job {
             .with("--format", format)
             .with("--shards", shards)
             .with_files(&self.paths, self.share)
+    }
+
+    /// Why a part is refused: a transaction asked for less than the claim.
+    pub(crate) fn refused(&self, part: &History) -> Option<String> {
+        let (txn, asked) = self.claim.unpromised(part, self.find_level)?;
+        // Places in the session are not known yet.
+        let who = match txn.explicit_id() {
+            Some(id) => format!("transaction {id}"),
+            None => format!("a transaction of session {}", part.sessions().get(txn.session())),
+        };
+        Some(format!(
+            "{}{who} asked for {asked}, which does not promise {}: --mixed holds each transaction to the level it asked for",
+            self.paths.first().map(|path| format!("{}: ", path.display())).unwrap_or_default(),
+            self.claim.level_name()
+        ))
     }
 
     /// The level that is replayed by timestamps, if any is.

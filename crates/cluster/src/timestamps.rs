@@ -191,10 +191,14 @@ pub(crate) fn replay(
             part_number += 1;
             reader.census.count(dealt.order, &part);
             ids.take(&part);
+            reader.report.error = job.refused(&part);
             reader.send(worker, &mut input, &part, (order, run), &standing);
             drop(part);
             worker.step();
             reader.wait(worker, &probe);
+            if reader.report.error.is_some() {
+                return false;
+            }
             reader.report.limit = job.options.budget.exhausted().map(|why| why.to_string());
             reader.report.limit.is_none() && !reader.report.is_disordered
         });

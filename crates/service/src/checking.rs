@@ -99,6 +99,14 @@ impl Checker {
         }
     }
 
+    /// The transactions of findings, as far as they are kept.
+    pub(crate) fn transactions_of(&self, findings: &[Found]) -> Vec<Vec<String>> {
+        match self {
+            Self::One(online) => online.transactions_of(findings),
+            Self::Several(sharded) => sharded.transactions_of(findings),
+        }
+    }
+
     /// Waits until all workers have followed everything: what is certain is known here.
     pub(crate) fn catch_up(&mut self) -> io::Result<()> {
         match self {

@@ -24,7 +24,8 @@ use crate::pace::{Pace, Pacer, Reached};
 use crate::spill::Spill;
 use crate::store::{Head, Ledger, Mark, Store, last_lines};
 use checker::timestamped::online::{Found, Settings};
-use history::Timestamp;
+use checker::{Claim, Level};
+use history::{History, Timestamp};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -56,6 +57,8 @@ pub struct Told {
     pub findings: Vec<Found>,
     /// The same as lines of JSON.
     pub lines: Vec<String>,
+    /// By the number of a finding its transactions, as far as they are kept, as lines of JSON.
+    pub transactions: Vec<(u64, Vec<String>)>,
     /// Lines that an earlier process wrote down before these, and may not have handed on.
     pub again: Vec<String>,
     /// Lines that could not be understood, a sentence each.
@@ -225,6 +228,8 @@ impl Engine {
     /// Takes what has arrived.
     pub fn take(&mut self, batches: Vec<Batch>, now: Instant) -> io::Result<Told> {
         let mut told = Told::default();
+        // What cannot be judged is not in the journal: a restart would meet it again.
+        batches.iter().try_for_each(|batch| self.promised(&batch.parsed.history))?;
         // 1.
         if let Some(durable) = &mut self.durable {
             for batch in &batches {
@@ -254,6 +259,25 @@ impl Engine {
         }
         self.pass(now, &mut told)?;
         Ok(told)
+    }
+
+    /// Refuses transactions that asked for less than what is checked, as a check of a file does.
+    fn promised(&self, part: &History) -> io::Result<()> {
+        let level = self.options.settings.level;
+        let Some((txn, asked)) = Claim::new(level).unpromised(part, |name| Level::parse(name).ok()) else {
+            return Ok(());
+        };
+        let who = match txn.explicit_id() {
+            Some(id) => format!("transaction {id}"),
+            None => format!("a transaction of session {}", part.sessions().get(txn.session())),
+        };
+        Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "{who} asked for {asked}, which does not promise {level}: watch for a level that all transactions asked \
+                 for, or leave weaker ones out of the stream and check their history with --mixed"
+            ),
+        ))
     }
 
     /// What arrived goes to the join, and what comes out of it to the checker. Returns what was not understood.
@@ -342,6 +366,8 @@ impl Engine {
         }
         self.write_down(&lines)?;
         self.violations += findings.iter().filter(|found| found.kind.is_violation()).count() as u64;
+        let transactions = self.online.transactions_of(&findings);
+        told.transactions.extend(findings.iter().map(|found| found.number).zip(transactions));
         told.findings.extend(findings);
         told.lines.extend(lines);
         Ok(())

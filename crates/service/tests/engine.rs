@@ -293,6 +293,55 @@ fn lost_and_doubled_transactions_are_told_as_such() {
     assert_eq!(engine.violations(), 0);
 }
 
+/// Without numbers, too: at once, late, and after a restart; also twice in one batch, by its id.
+#[test]
+fn what_is_delivered_again_is_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || Engine::open(options(Some(folder.path()), 2, None)).expect("the state can be read").0;
+    let line = |number: u64| {
+        let (start, commit) = (10 * number, 10 * number + 1);
+        let id = if number.is_multiple_of(2) { format!(r#""id":"t{number}","#) } else { String::new() };
+        let op = format!(r#"{{"op":"append","key":"x","value":{number}}}"#);
+        format!(r#"{{{id}"session":1,"db":{{"start":{start},"commit":{commit}}},"ops":[{op}]}}"#)
+    };
+    let mut engine = open();
+    let mut lines = told(&mut engine, &(0..4).map(line).chain([line(2), line(3)]).collect::<Vec<_>>());
+    lines.extend(told(&mut engine, &(4..20).map(line).collect::<Vec<_>>()));
+    lines.extend(told(&mut engine, &[line(1), line(2)]));
+    engine.checkpoint().expect("there is room");
+    lines.extend(told(&mut engine, &[line(5)]));
+    drop(engine);
+    let mut engine = open();
+    lines.extend(told(&mut engine, &[line(1), line(2), line(5), line(19)]));
+    let read =
+        r#"{"session":2,"db":{"start":300,"commit":300},"ops":[{"op":"read","key":"x","value":LIST}]}"#;
+    let list = format!("{:?}", (0..20).collect::<Vec<_>>());
+    lines.extend(told(&mut engine, &[read.replace("LIST", &list)]));
+    lines.extend(engine.finish().expect("nothing is in the way").lines);
+    assert!(lines.iter().all(|line| line.contains(r#""kind":"duplicate""#)), "{lines:?}");
+    assert_eq!(lines.len(), 9);
+    let status = engine.online().counters();
+    assert_eq!((status.received, status.settled), (30, 30));
+}
+
+/// What asked for less than is checked is refused before it is taken: a restart does not meet it again.
+#[test]
+fn a_weaker_transaction_is_refused_and_not_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || Engine::open(options(Some(folder.path()), 2, None)).expect("the state can be read").0;
+    let line = |level: &str| {
+        format!(r#"{{"id":"t","session":1,"level":"{level}","db":{{"start":1,"commit":2}},"ops":[]}}"#)
+    };
+    let mut engine = open();
+    let batch = Batch::new(line("read-committed").into_bytes());
+    let said = engine.take(vec![batch], Instant::now()).expect_err("it is refused").to_string();
+    assert!(said.contains("transaction t asked for read-committed, which does not promise"), "{said}");
+    drop(engine);
+    let mut engine = open();
+    assert_eq!(engine.online().counters().received, 0);
+    assert!(told(&mut engine, &[line("serializable")]).is_empty());
+}
+
 #[test]
 fn two_processes_do_not_share_a_state() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -6,7 +6,6 @@ use crate::flags::{Assumption, LimitFlags, PolicyFlags, ReadingFlags, RequireFla
 use crate::input;
 use crate::limits::{self, Guard, Limits};
 use crate::own_levels;
-use crate::recording;
 use checker::certify::{Certificate, has_certifier};
 use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
@@ -408,6 +407,7 @@ impl<'f> Checking<'f> {
     pub(crate) fn check(&self, opened: &Opened, claim: Claim) -> Result<Checked, String> {
         self.begin(opened);
         unmixed(&opened.history, &claim).map_err(|why| format!("{}: {why}", opened.name))?;
+        matched(&opened.history, claim.level).map_err(|why| format!("{}: {why}", opened.name))?;
         let (answer, checked) = self.answer(opened, claim, self.passes)?;
         let Answer { findings, timestamps_refuse, .. } = answer;
         let mut checked = checked;
@@ -452,6 +452,16 @@ impl<'f> Checking<'f> {
         let mut finding = Finding::new(&opened.name, claim, subject, &verdict, cost);
         finding = finding.with_search(self.strategy, &answer.outcome.stats);
         finding.size = Size::of(&opened.history);
+        if let Some(vendor) = claim.vendor.filter(|vendor| vendor.logical) {
+            let let_go = checker::let_go_by_halves(&opened.history);
+            if let_go > 0 {
+                finding = finding.noted(format!(
+                    "{let_go} operations are not judged: {} lets a transaction see its own writes beside an older snapshot, \
+                     and what they saw cannot be told apart",
+                    vendor.database
+                ));
+            }
+        }
         if let Some(findings) = &answer.findings {
             finding = finding.by_timestamps(subject, findings);
         }
@@ -582,7 +592,7 @@ impl<'f> Checking<'f> {
         let tested: Vec<Level> =
             allowed.unwrap_or_default().into_iter().filter(|&level| orders.lack(level).is_none()).collect();
         let follows =
-            |level: Level| tested.iter().any(|&other| other != level && recording::implies(other, level));
+            |level: Level| tested.iter().any(|&other| other != level && checker::implies(other, level));
         let strongest = tested.iter().copied().filter(|&level| !follows(level)).collect();
         finding.with_allowed(strongest)
     }
@@ -775,26 +785,26 @@ pub(crate) fn is_checkable(history: &History) -> Result<(), String> {
     }
 }
 
+/// Refuses a level with a module that speaks of nothing in the history: it would test less than its name says.
+fn matched(history: &History, level: Level) -> Result<(), String> {
+    let unmatched = |module: &dyn checker::Module| {
+        let first = module.unmatched(history).into_iter().next()?;
+        Some(format!("{level}, {}: {first}; nothing would be tested", module.name()))
+    };
+    level.modules().iter().find_map(|module| unmatched(&**module)).map_or(Ok(()), Err)
+}
+
 /// Refuses a claim that holds transactions to more than the level they asked for.
 pub(crate) fn unmixed(history: &History, claim: &Claim) -> Result<(), String> {
-    if claim.mixed {
-        return Ok(());
+    match claim.unpromised(history, |name| own_levels::find(name).ok()) {
+        None => Ok(()),
+        Some((txn, asked)) => Err(format!(
+            "transaction {} asked for {asked}, which does not promise {}: --mixed holds each transaction to the \
+             level it asked for",
+            txn.name(),
+            claim.level_name()
+        )),
     }
-    let plain = |level: Level| Level { session: false, realtime: false, ..level };
-    for txn in history.transactions() {
-        let Some(asked) = txn.level() else { continue };
-        let promises = |level: Level| recording::implies(plain(level), plain(claim.level));
-        let is_vendors = claim.vendor.is_some_and(|vendor| vendor.level == asked);
-        if !is_vendors && !own_levels::find(asked).is_ok_and(promises) {
-            return Err(format!(
-                "transaction {} asked for {asked}, which does not promise {}: --mixed holds each transaction to the \
-                 level it asked for",
-                txn.name(),
-                claim.level_name()
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn level_names(profile: &::databases::Profile) -> String {

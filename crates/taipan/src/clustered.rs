@@ -104,9 +104,13 @@ mod several {
             (flags.order.compare, "--compare"),
             (flags.policy.profile.is_some(), "--profile"),
             (flags.remarks.is_some(), "--remarks"),
-            (flags.require.are_set(), "--require"),
             (flags.files.iter().any(|file| crate::input::is_standard_stream(file)), "standard input"),
         ];
+        if flags.require.are_set() {
+            return Err("--require cannot be used with --workers or --cluster: what a history tests is measured on the \
+                 whole of it, and workers hold parts; check the file with --require and without workers"
+                .to_owned());
+        }
         match alone.into_iter().find(|(asked, _)| *asked) {
             Some((_, what)) => Err(format!("{what} cannot be used with --workers or --cluster")),
             None => Ok(()),
@@ -175,6 +179,7 @@ mod several {
                     Whose::Own => Share::Own,
                 },
                 claim,
+                find_level: |name| crate::own_levels::find(name).ok(),
                 options: checking.options(guard.budget()),
                 reading: flags.reading.options(),
                 monitor: monitor.clone(),

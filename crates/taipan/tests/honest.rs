@@ -106,6 +106,19 @@ fn transactions_of_weaker_levels_are_not_held_to_a_stronger_one() {
     let folder = folder(&[("mixed.jsonl", &mixed), ("same.jsonl", &line(1, "serializable"))]);
     let (exit, text) = said(&["check", "mixed.jsonl"], folder.path());
     assert!(exit == 3 && text.contains("2:0 asked for read-committed") && text.contains("--mixed"), "{text}");
+    // Whoever reads it.
+    for more in [&["--level", "SER"][..], &["--level", "SI", "--by", "timestamps"], &["--level", "causal"]] {
+        let (exit, text) = said(&[&["check", "--workers", "2", "mixed.jsonl"], more].concat(), folder.path());
+        // Of several it is any.
+        let is_said =
+            text.contains("asked for") && text.contains("does not promise") && text.contains("--mixed");
+        assert!(exit == 3 && is_said, "{more:?}: {exit}: {text}");
+    }
+    let (exit, text) = said(&["watch", "--level", "SI", "mixed.jsonl"], folder.path());
+    assert!(exit == 3 && text.contains("session 2 asked for read-committed"), "{exit}: {text}");
+    let (exit, text) =
+        said(&["check", "--workers", "2", "--require", "transactions=1", "same.jsonl"], folder.path());
+    assert!(exit == 3 && text.contains("workers hold parts"), "{exit}: {text}");
     assert_eq!(said(&["check", "--mixed", "mixed.jsonl"], folder.path()).0, 0);
     assert_eq!(said(&["check", "--level", "RC", "mixed.jsonl"], folder.path()).0, 0);
     assert_eq!(said(&["check", "same.jsonl"], folder.path()).0, 0);
@@ -265,4 +278,28 @@ fn the_same_input_gives_the_same_page() {
         })
         .collect();
     assert!(pages[0].contains("h.jsonl") && pages.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+/// A level of the user's own whose module speaks of nothing in the file.
+#[test]
+fn a_module_that_matches_nothing_is_refused() {
+    let levels = |key: &str| {
+        format!("[[level]]\nname = \"mine\"\nedges = [\"ww\", \"wr\", \"rw\"]\nlinearizable = [\"{key}\"]\n")
+    };
+    let folder = folder(&[FINE, ("x.toml", &levels("x")), ("z.toml", &levels("z"))]);
+    let check =
+        |levels: &str| said(&["check", "--levels", levels, "--level", "mine", "fine.hist"], folder.path());
+    let (exit, text) = check("z.toml");
+    assert!(exit == 3 && text.contains("no key is called \"z\""), "{exit}: {text}");
+    assert_ne!(check("x.toml").0, 3, "{}", check("x.toml").1);
+}
+
+/// What a profile lets go is counted.
+#[test]
+fn what_a_profile_does_not_judge_is_said() {
+    let line = r#"{"session":1,"ops":[{"op":"write","key":"x","value":1},{"op":"query","where":{"value":{">":0}},"rows":[["x",1]]}]}"#;
+    let folder = folder(&[("h.jsonl", line)]);
+    let arguments = ["check", "--profile", "mariadb", "--level", "REPEATABLE READ", "h.jsonl"];
+    let (_, text) = said(&arguments, folder.path());
+    assert!(text.contains("1 operations are not judged"), "{text}");
 }

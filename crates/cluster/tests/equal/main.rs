@@ -42,7 +42,8 @@ fn job(setup: Setup, paths: Vec<PathBuf>, share: Share, level: Level, by: By) ->
         By::Timestamps => checker::By::Timestamps,
         By::Results | By::Whatever => checker::By::Results,
     });
-    Job { setup, paths, share, claim, options, reading: ReadOptions::default(), monitor }
+    let find_level = |name: &str| Level::parse(name).ok();
+    Job { setup, paths, share, claim, find_level, options, reading: ReadOptions::default(), monitor }
 }
 
 /// Runs several processes as threads of this one; they know nothing of each other but their addresses.
