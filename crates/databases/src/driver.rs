@@ -10,7 +10,9 @@ use crate::request::{Request, Response, Schema, Value};
 use history::Name;
 use std::fmt;
 use std::future::Future;
-use std::time::Duration;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// A database that can be connected to any number of times.
 pub trait Database: Send + Sync {
@@ -73,13 +75,20 @@ pub trait Database: Send + Sync {
 }
 
 /// How long a server may take to answer before it is taken to hang.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limit {
     /// A statement, with what it waits for locks; `None`: as long as it takes.
     pub(crate) statement: Option<Duration>,
     /// A new connection.
     pub(crate) connect: Duration,
+    /// Once this is set, neither is waited for longer than [`HURRY`].
+    hurry: Option<&'static AtomicBool>,
 }
+
+/// How long an answer may take when the program is to end: what a server at work needs to end what is open.
+const HURRY: Duration = Duration::from_millis(500);
+/// How often one who waits looks whether that is so.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A hundred seconds: longer than servers let a statement wait for a lock.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -89,7 +98,12 @@ impl Limit {
     /// the server is there at all.
     pub fn within(patience: Duration) -> Self {
         let connect = (patience / 4).min(Duration::from_secs(20));
-        Self { statement: Some(patience - connect), connect }
+        Self { statement: Some(patience - connect), connect, hurry: None }
+    }
+
+    /// The same until this is set; then half a second is enough.
+    pub fn hurried_by(self, flag: &'static AtomicBool) -> Self {
+        Self { hurry: Some(flag), ..self }
     }
 
     /// The same without a limit on statements.
@@ -102,19 +116,44 @@ impl Limit {
         self,
         answer: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        match self.statement {
-            None => answer.await,
-            Some(time) => within(time, answer).await,
+        match (self.statement, self.hurry) {
+            (None, None) => answer.await,
+            (time, _) => self.patiently(time.unwrap_or(Duration::MAX), answer).await,
         }
     }
-}
 
-/// Waits so long for an answer.
-pub(crate) async fn within<T>(
-    time: Duration,
-    answer: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    tokio::time::timeout(time, answer).await.unwrap_or_else(|_| Err(Failure::silent(time)))
+    /// Waits for a connection.
+    pub(crate) async fn connecting<T>(
+        self,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        self.patiently(self.connect, answer).await
+    }
+
+    async fn patiently<T>(
+        self,
+        time: Duration,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let Some(hurry) = self.hurry else {
+            return tokio::time::timeout(time, answer).await.unwrap_or_else(|_| Err(Failure::silent(time)));
+        };
+        let mut answer = pin!(answer);
+        let (began, mut hurried) = (Instant::now(), None);
+        loop {
+            let left = time.saturating_sub(began.elapsed()).min(LOOK_EVERY);
+            if let Ok(answer) = tokio::time::timeout(left, &mut answer).await {
+                return answer;
+            }
+            if hurried.is_none() && hurry.load(Ordering::Relaxed) {
+                hurried = Some(Instant::now());
+            }
+            let is_over = hurried.is_some_and(|since: Instant| since.elapsed() >= HURRY);
+            if is_over || began.elapsed() >= time {
+                return Err(Failure::silent(began.elapsed()));
+            }
+        }
+    }
 }
 
 impl Default for Limit {

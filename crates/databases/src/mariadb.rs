@@ -1,7 +1,7 @@
 //! MariaDB and MySQL, over the network or as a throw-away server.
 
 use crate::dialect::{self, Answer, Statement};
-use crate::driver::{Database, Failure, Fault, Limit, Session, Stamp, try_repeatedly, within};
+use crate::driver::{Database, Failure, Fault, Limit, Session, Stamp, try_repeatedly};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
@@ -322,7 +322,7 @@ impl MariaDbConnection {
                 Failure::mistake(format!("cannot start a runtime for the connection: {error}"))
             })?;
         let connected = async { Conn::new(opts.clone()).await.map_err(|error| connect_failure(opts, error)) };
-        let conn = runtime.block_on(async { within(limit.connect, connected).await })?;
+        let conn = runtime.block_on(async { limit.connecting(connected).await })?;
         Ok(Self {
             conn,
             runtime,

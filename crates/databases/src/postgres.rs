@@ -1,7 +1,7 @@
 //! PostgreSQL, over the network or as a throw-away server.
 
 use crate::dialect::{self, Answer, Statement};
-use crate::driver::{Database, Failure, Fault, Limit, Session, Stamp, try_repeatedly, within};
+use crate::driver::{Database, Failure, Fault, Limit, Session, Stamp, try_repeatedly};
 use crate::follow::{FollowOptions, Follower};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
@@ -345,7 +345,7 @@ impl PostgresConnection {
         let client = runtime.block_on(async {
             let connected =
                 async { config.connect(NoTls).await.map_err(|error| connect_failure(config, error)) };
-            let (client, connection) = within(limit.connect, connected).await?;
+            let (client, connection) = limit.connecting(connected).await?;
             // It ends with the client, or with the connection; the client then reports the error.
             tokio::spawn(async move {
                 let _ = connection.await;

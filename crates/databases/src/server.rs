@@ -43,6 +43,8 @@ pub(crate) struct ServerCommand {
 
 /// How long a server may take to start.
 const START_WAIT: Duration = Duration::from_secs(60);
+/// How long a server may take to end before it is killed: what it would still write is thrown away.
+const END_WAIT: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Starts a server and waits until `ready` says it answers.
@@ -158,8 +160,10 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.signal(Signal::QUIT);
+        // One that stands still obeys when it goes on.
+        self.signal(Signal::CONT);
         let mut child = self.child();
-        let give_up = Instant::now() + Duration::from_secs(5);
+        let give_up = Instant::now() + END_WAIT;
         while matches!(child.try_wait(), Ok(None)) {
             if Instant::now() >= give_up {
                 let _ = child.kill();

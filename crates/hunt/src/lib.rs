@@ -39,7 +39,7 @@ pub use compare::{same, show};
 pub use examine::{Examination, Examined, Finding, Tally, examine};
 pub use execute::{Alone, Fate, Observed, Run, Stage, Trouble};
 pub use features::{FEATURES, features};
-pub use generate::{Choice, Settings, Weights, generate};
+pub use generate::{Choice, Settings, Weights, generate, leftovers};
 pub use graph::{Dependency, Graph, Node};
 pub use isolation::{Broken, broken, history};
 pub use oracle::{Difference, Place, check, check_order, compare};

@@ -1,6 +1,7 @@
 //! The online checker beside a run: every second or so, while no transaction is open, it gets what happened
 //! since, with the database's own timestamps.
 
+use crate::exit::Exit;
 use checker::Level;
 use checker::timestamped::Axiom;
 use checker::timestamped::online::{Found, Kind, Online, Settings};
@@ -15,6 +16,8 @@ pub(crate) struct Live {
     pub(crate) violations: Vec<String>,
     /// How many there were.
     pub(crate) count: u64,
+    /// How many results could not be decided.
+    pub(crate) undecided: u64,
     /// Whether every write changes something. A delete of what is not there, and a write of the value that is
     /// there, are no writes to a database: it lets them pass beside each other.
     pub(crate) judges_conflicts: bool,
@@ -35,6 +38,7 @@ impl Live {
             next: Instant::now() + INTERVAL,
             violations: Vec::new(),
             count: 0,
+            undecided: 0,
             judges_conflicts: !repeats,
             trouble: None,
         })
@@ -82,6 +86,7 @@ impl Live {
 
     fn collect(&mut self) {
         for found in self.online.findings() {
+            self.undecided += u64::from(found.kind == Kind::Undecided);
             let is_conflict = found.kind == Kind::Broken(Axiom::NoConflict);
             if found.kind.is_violation() && (self.judges_conflicts || !is_conflict) {
                 self.count += 1;
@@ -97,11 +102,21 @@ impl Live {
         self.online.counters().settled
     }
 
+    /// What was found says of the exit status.
+    pub(crate) fn exit(&self) -> Exit {
+        match (self.count, self.undecided) {
+            (0, 0) => Exit::Accepted,
+            (0, _) => Exit::Undecided,
+            _ => Exit::Violated,
+        }
+    }
+
     /// How things stand, in a few words.
     pub(crate) fn standing(&self) -> String {
-        match self.count {
-            0 => format!("{} in order", self.settled()),
-            count => format!("{count} violations"),
+        match (self.count, self.undecided) {
+            (0, 0) => format!("{} in order", self.settled()),
+            (0, undecided) => format!("{undecided} results undecided"),
+            (count, _) => format!("{count} violations"),
         }
     }
 }

@@ -7,9 +7,10 @@ use crate::limits::{Guard, Limits};
 use crate::live::Live;
 use crate::sweeper::Sweeper;
 use checker::Level;
+use checker::implies;
 use databases::{
-    Counts, Database, Detail, Fault, Header, Isolation, Naming, Plan, Recorder, RunOptions, Scratch, Sinks,
-    WorkloadPlan,
+    Counts, Database, Detail, Fault, Header, Isolation, Limit, Naming, Plan, Recorder, RunOptions, Scratch,
+    Sinks, WorkloadPlan,
 };
 use history::formats::Format;
 use history::{Builder, History};
@@ -174,6 +175,8 @@ pub(crate) fn live(
         }
     }
     let interrupt = Interrupt::watch().map_err(said)?;
+    // A server that hangs is not waited for when the run is to end.
+    database.set_limit(Limit::within(session.load.patience).hurried_by(interrupt.flag()));
     let plan = plan(settings, session.load)?;
     let header = header(&name, &isolation, level, &plan);
     database.create(&plan.schema(), &header.initial).map_err(said)?;
@@ -342,37 +345,25 @@ pub(crate) fn guarantee(database: &str, isolation: &Isolation) -> String {
     }
 }
 
-/// Whether every history that keeps one level keeps the other.
-pub(crate) fn implies(stronger: Level, weaker: Level) -> bool {
-    let implications = checker::implications();
-    let mut known = vec![stronger];
-    let mut next = 0;
-    while next < known.len() {
-        let level = known[next];
-        next += 1;
-        let follow = implications.iter().filter(|one| one.stronger == level && !one.without_predicates);
-        for one in follow {
-            if !known.contains(&one.weaker) {
-                known.push(one.weaker);
-            }
-        }
-    }
-    known.contains(&weaker)
-}
-
 /// Ctrl-C ends the workload; a second one, or one after the workload, ends the program.
 pub(crate) struct Interrupt {
-    asked: Arc<AtomicBool>,
+    /// Watched as long as the program runs.
+    asked: &'static AtomicBool,
 }
 
 impl Interrupt {
     pub(crate) fn watch() -> std::io::Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
+        let asked: &'static Arc<AtomicBool> = Box::leak(Box::default());
         for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&asked))?;
-            signal_hook::flag::register(signal, Arc::clone(&asked))?;
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(asked))?;
+            signal_hook::flag::register(signal, Arc::clone(asked))?;
         }
         Ok(Self { asked })
+    }
+
+    /// What Ctrl-C sets.
+    pub(crate) fn flag(&self) -> &'static AtomicBool {
+        self.asked
     }
 
     pub(crate) fn is_asked(&self) -> bool {

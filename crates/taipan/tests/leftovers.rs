@@ -185,6 +185,23 @@ fn a_killed_matrix_leaves_no_table() {
     assert_eq!(tables(), 0);
 }
 
+#[test]
+fn a_killed_hunt_leaves_no_table() {
+    let place = place();
+    let file = place.path().join("h.db");
+    let tables = || {
+        let database = databases::open(&format!("sqlite:{}", file.display())).unwrap();
+        let mut console = database.scripted().unwrap().console().unwrap();
+        console.send("SELECT name FROM sqlite_master WHERE name LIKE 'hunt%'").unwrap().len()
+    };
+    let mut child = start("hunt sqlite:h.db --time 600", place.path());
+    let wal = place.path().join("h.db-wal");
+    wait_until("it hunts", || wal.metadata().is_ok_and(|meta| meta.len() > 100_000));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("the tables are dropped", || tables() == 0);
+}
+
 /// Stops a server that is at work, and gives what the command said at its end.
 fn frozen(command: &str, place: &Path) -> Option<(Option<i32>, String, Duration)> {
     let (mut child, server) = at_work(command, place)?;
@@ -246,4 +263,32 @@ fn two_interrupts_end_a_run_whose_server_hangs() {
     });
     child.wait().unwrap();
     wait_until("the server's folder is removed", || !server.exists());
+}
+
+/// Long before anybody's patience ends.
+#[test]
+fn one_interrupt_ends_what_waits_for_a_server_that_hangs() {
+    for (arguments, said) in [
+        ("run mariadb:temp --duration 600 --record h.jsonl", "the run stopped"),
+        // Its connections have processes of their own, which go on.
+        ("run postgres:temp --duration 600 --record h.jsonl", "ends after the transactions that are open"),
+        ("hunt mariadb:temp --time 600 --save found", "interrupted while the server did not answer"),
+        ("matrix mariadb:temp --runs 100", ""),
+    ] {
+        let place = place();
+        let Some((mut child, server)) = at_work(arguments, place.path()) else { return };
+        kill_process(main_process(&server).unwrap(), Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        let asked = Instant::now();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        while matches!(child.try_wait(), Ok(None)) && asked.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let took = asked.elapsed();
+        let _ = child.kill();
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(took < Duration::from_secs(20) && text.contains(said), "{arguments}: after {took:?}: {text}");
+        wait_until("the server's folder is removed", || !server.exists());
+    }
 }

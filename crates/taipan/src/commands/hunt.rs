@@ -5,13 +5,16 @@ use crate::exit::Exit;
 use crate::flags::{HuntFlags, HuntOutput, WritesSee};
 use crate::input::passwords;
 use crate::recording::Interrupt;
+use crate::sweeper::Sweeper;
 use ::hunt::{CampaignOptions, Examination, Finding, Group, Settings, Stage, Summary, Weights};
 use databases::{Database, Failure, Fault, Isolation, Limit, Scripted};
 use serde_json::json;
 use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 pub(crate) fn run(flags: &HuntFlags, console: &mut Console) -> Outcome {
     match &flags.replay {
@@ -41,7 +44,11 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
     database.set_limit(Limit::within(flags.patience));
     let scripted = scripted(&*database)?;
     let options = options(flags, &*database, scripted)?;
+    let _sweeper =
+        Sweeper::start(flags.target.expose(), &::hunt::leftovers(flags.tables)).map_err(Stop::Error)?;
     let interrupt = Interrupt::watch().map_err(said)?;
+    let watched = Arc::new(Watched::default());
+    Watched::end_promptly(&watched, interrupt.flag(), flags.save.display().to_string());
     let mut saver = Saver { folder: &flags.save, files: Vec::new(), trouble: None };
     let mut watch = |summary: &Summary| {
         show(summary, &progress);
@@ -52,6 +59,7 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
                 });
             }
         }
+        watched.found.store(saver.files.len(), Ordering::Relaxed);
         !interrupt.is_asked() && saver.trouble.is_none()
     };
     let mut bring_back = || {
@@ -59,6 +67,7 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
         revive(&*database)
     };
     let result = ::hunt::campaign(scripted, &options, &mut bring_back, &mut watch);
+    watched.is_over.store(true, Ordering::Relaxed);
     interrupt.is_over();
     drop(progress);
     let summary = result.map_err(said)?;
@@ -68,6 +77,47 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
         HuntOutput::Json => lines(&summary, &files, &*database, console)?,
     }
     Ok(if summary.groups.is_empty() { Exit::Accepted } else { Exit::Violated })
+}
+
+/// How far a campaign is, for the thread that ends the program where Ctrl-C finds it waiting for a server.
+#[derive(Default)]
+struct Watched {
+    is_over: AtomicBool,
+    /// How many findings are saved.
+    found: AtomicUsize,
+}
+
+/// How long the case that is under way may take after Ctrl-C.
+const LAST_CASE: Duration = Duration::from_millis(1000);
+
+impl Watched {
+    /// A server that hangs does not answer, and threads that wait for it cannot be woken; what was found is saved.
+    fn end_promptly(watched: &Arc<Self>, asked: &'static AtomicBool, folder: String) {
+        let watched = Arc::clone(watched);
+        std::thread::spawn(move || {
+            let look = || std::thread::sleep(Duration::from_millis(20));
+            let is_over = || watched.is_over.load(Ordering::Relaxed);
+            while !asked.load(Ordering::Relaxed) && !is_over() {
+                look();
+            }
+            let give_up = Instant::now() + LAST_CASE;
+            while Instant::now() < give_up && !is_over() {
+                look();
+            }
+            if is_over() {
+                return;
+            }
+            let (found, exit) = match watched.found.load(Ordering::Relaxed) {
+                0 => ("nothing was found".to_owned(), 0),
+                found => (format!("{found} findings are saved in {folder}"), 1),
+            };
+            let _ = writeln!(
+                anstream::stderr(),
+                "\ntaipan: interrupted while the server did not answer; the case under way is left out; {found}"
+            );
+            std::process::exit(exit);
+        });
+    }
 }
 
 fn options(
@@ -320,6 +370,12 @@ fn replay(flags: &HuntFlags, file: &str, console: &mut Console) -> Outcome {
     let script = ::hunt::script::parse(file).map_err(said)?;
     let mut database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
     database.set_limit(Limit::within(flags.patience));
+    let case = &script.case;
+    let drop_all = |kind: &str, names: &[String]| -> Vec<String> {
+        names.iter().rev().map(|name| format!("DROP {kind} IF EXISTS {name}")).collect()
+    };
+    let leftovers = [drop_all("VIEW", &case.views), drop_all("TABLE", &case.tables)].concat();
+    let _sweeper = Sweeper::start(flags.target.expose(), &leftovers).map_err(Stop::Error)?;
     let scripted = scripted(&*database)?;
     let supported = ::hunt::levels(scripted, database.isolations());
     let name = flags.isolation.first().unwrap_or(&script.isolation);

@@ -9,7 +9,6 @@ use crate::limits::Limits;
 use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
 use checker::Level;
-use databases::Limit;
 use history::Status;
 use std::io::Write;
 
@@ -54,11 +53,15 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
             console.note(format_args!("during the run: {violation}"));
         }
         let (settled, count) = (live.settled(), live.count);
+        let undecided = match live.undecided {
+            0 => String::new(),
+            count => format!(", {count} results undecided because of transactions of unknown outcome"),
+        };
         let left = if live.judges_conflicts { "" } else { "; write conflicts are checked afterwards" };
         console.note(format_args!(
-            "during the run: {settled} transactions checked by their timestamps, {count} violations of snapshot isolation{left}"
+            "during the run: {settled} transactions checked by their timestamps, {count} violations of snapshot isolation{undecided}{left}"
         ));
-        exit = if count > 0 { Exit::Violated } else { exit };
+        exit = exit.and(live.exit());
     }
     if flags.no_check {
         return Ok(exit);
@@ -122,7 +125,6 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
     }
     let mut database =
         databases::open_with(&flags.target, &passwords()).map_err(|failure| failure.to_string())?;
-    database.set_limit(Limit::within(flags.load.patience));
     let session = Session {
         isolation: flags.isolation.as_deref(),
         levels: &flags.levels.level,

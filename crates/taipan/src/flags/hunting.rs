@@ -14,7 +14,8 @@ use std::time::Duration;
 /// Runs random SQL in interleaved transactions over random schemas and rows. Reads around each statement show which
 /// statement depends on which. The statements are then run again one by one, outside transactions, in other orders that
 /// keep the dependencies, on the same rows. Any difference is a bug. Findings are reduced and saved as one SQL file each.
-/// Drops and creates tables named hunt0, hunt1, … and views named huntv0, …; they are not removed at the end.
+/// Drops and creates tables named hunt0, hunt1, … and views named huntv0, …; they are dropped again when hunt ends, also if
+/// it is killed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Drops and creates tables hunt0, hunt1, … and views huntv0, … on the server.
