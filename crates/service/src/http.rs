@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `POST /transactions` | one JSON object, a JSON array, or JSON lines; also gzip. 200 `{"accepted":N}` once all are durable; 400 if one is not understood, and none is taken; 413 if it is too large; 503 if the queue stays full |
 //! | `GET /` | the page |
-//! | `GET /status`, `/samples`, `/findings?from=N&max=N` | what the page shows |
+//! | `GET /status`, `/samples`, `/findings?from=N&max=N`, `/transactions?finding=N` | what the page shows |
 //! | `GET /metrics` | the same for Prometheus |
 //! | `GET /health` | `ok` |
 //!
@@ -235,9 +235,13 @@ impl Side {
                     format!("{{\"first\":{first},\"next\":{next},\"findings\":[{}]}}", lines.join(","));
                 typed(StatusCode::OK, "application/json", body)
             }
+            "/transactions" => {
+                let lines = self.board.transactions_of(number("finding").unwrap_or(u64::MAX));
+                typed(StatusCode::OK, "application/json", format!("[{}]", lines.join(",")))
+            }
             _ => text(
                 StatusCode::NOT_FOUND,
-                "there is /, /status, /samples, /findings, /metrics, /health, and POST /transactions\n",
+                "there is /, /status, /samples, /findings, /transactions?finding=N, /metrics, /health, and POST /transactions\n",
             ),
         }
     }

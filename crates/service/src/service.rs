@@ -109,7 +109,9 @@ fn first_share(memory_max: u64) -> usize {
 }
 
 /// How long sources may take to end.
-const SOURCES_END: Duration = Duration::from_millis(900);
+const SOURCES_END: Duration = Duration::from_millis(400);
+/// How long what has arrived is still taken when the service is to end. What is left is not acknowledged.
+const LAST_BATCHES: Duration = Duration::from_millis(300);
 
 /// How long the engine waits for something to arrive before it looks at the clock.
 const TICK: Duration = Duration::from_millis(20);
@@ -338,9 +340,10 @@ impl Worker {
         self.tell(found)?;
         let mut sampled = (Instant::now(), self.engine.online().counters().received);
         let mut saved = Instant::now();
+        let mut asked = None;
         let is_final = loop {
             let Some(batches) = self.outflow.take(TICK, self.gulp) else { break true };
-            if batches.is_empty() && self.stop.load(Ordering::Relaxed) {
+            if self.is_to_end(&batches, &mut asked) {
                 break false;
             }
             self.step(batches)?;
@@ -367,6 +370,22 @@ impl Worker {
             return Err(Trouble { doing: "following the database".to_owned(), error });
         }
         Ok(Ended { status: self.board.status(), is_final, joined: self.engine.join_summary() })
+    }
+
+    /// Whether this is the end. Sources may bring more as fast as it is taken, so not everything is waited for.
+    fn is_to_end(&self, batches: &[crate::Batch], asked: &mut Option<Instant>) -> bool {
+        if !self.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let since = asked.get_or_insert_with(Instant::now).elapsed();
+        if batches.is_empty() || since < LAST_BATCHES {
+            return batches.is_empty();
+        }
+        let left = batches.len() + self.outflow.len();
+        (self.notes)(format!(
+            "{left} pieces of input had arrived and are not checked; their senders were not told that they are accepted"
+        ));
+        true
     }
 
     /// Compares what the process takes with what it may, and lets the checker keep less or more. What the checker
@@ -418,6 +437,7 @@ impl Worker {
 
     fn tell(&mut self, told: &Told) -> Result<(), Trouble> {
         self.board.tell(&told.lines);
+        self.board.tell_transactions(&told.transactions);
         if !told.lines.is_empty() {
             // What was found counts even if no one reads it any more.
             self.show();

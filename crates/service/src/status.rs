@@ -124,6 +124,8 @@ pub struct Sample {
 
 /// How many samples are kept: a quarter of an hour.
 const SAMPLES_MAX: usize = 900;
+/// How many bytes of transactions the page can ask for.
+const TRANSACTIONS_LEN_MAX: usize = 4 << 20;
 /// How many findings the page can ask for.
 pub(crate) const FINDINGS_MAX: usize = 20_000;
 
@@ -138,6 +140,9 @@ struct Inner {
     /// The last findings as lines, and the number of the first of them.
     findings: VecDeque<String>,
     findings_from: u64,
+    /// The transactions of the newest findings, by their numbers, and how many bytes those are.
+    transactions: VecDeque<(u64, Vec<String>)>,
+    transactions_len: usize,
     delays: [u64; BOUNDS.len() + 1],
     delay_sum: f64,
     /// The longest delay since the last sample.
@@ -221,6 +226,31 @@ impl Board {
         let excess = inner.findings.len().saturating_sub(FINDINGS_MAX);
         inner.findings.drain(..excess);
         inner.findings_from += excess as u64;
+    }
+
+    /// The transactions of findings, which are kept for the newest.
+    pub(crate) fn tell_transactions(&self, transactions: &[(u64, Vec<String>)]) {
+        let mut inner = self.lock();
+        for (number, lines) in transactions {
+            let len: usize = lines.iter().map(String::len).sum();
+            if lines.is_empty() || len > TRANSACTIONS_LEN_MAX / 16 {
+                continue;
+            }
+            inner.transactions_len += len;
+            inner.transactions.push_back((*number, lines.clone()));
+        }
+        while inner.transactions_len > TRANSACTIONS_LEN_MAX
+            && let Some((_, lines)) = inner.transactions.pop_front()
+        {
+            inner.transactions_len -= lines.iter().map(String::len).sum::<usize>();
+        }
+    }
+
+    /// The transactions of a finding as lines of JSON; none if they are not kept.
+    pub(crate) fn transactions_of(&self, number: u64) -> Vec<String> {
+        let inner = self.lock();
+        let place = inner.transactions.binary_search_by_key(&number, |(number, _)| *number);
+        place.map_or_else(|_| Vec::new(), |place| inner.transactions[place].1.clone())
     }
 
     /// Where the kept findings begin: the number of the first that will be told.

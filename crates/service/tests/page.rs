@@ -61,8 +61,11 @@ fn service(stale: u64) -> Service {
         "{{\"session\":\"a\",\"db\":{{\"start\":{at},\"commit\":{}}},\"ops\":[{{\"op\":\"write\",\"key\":\"y\",\"value\":1}}]}}\n",
         at + 4
     );
+    let more: String =
+        (0..20).map(|key| format!(",{{\"op\":\"write\",\"key\":\"z{key}\",\"value\":1}}")).collect();
+    let long = format!("<img src=x>{}", "long ".repeat(60));
     lines += &format!(
-        "{{\"session\":\"<b>\",\"db\":{{\"start\":{},\"commit\":{}}},\"ops\":[{{\"op\":\"write\",\"key\":\"y\",\"value\":2}}]}}\n",
+        "{{\"session\":\"<b>\",\"db\":{{\"start\":{},\"commit\":{}}},\"ops\":[{{\"op\":\"write\",\"key\":\"y\",\"value\":2}},{{\"op\":\"write\",\"key\":\"y\",\"value\":\"{long}\"}}{more}]}}\n",
         at + 2,
         at + 6
     );
@@ -123,8 +126,22 @@ fn findings_are_shown_and_explained_also_if_there_are_ten_thousand() {
     let page = shown(browser, &format!("{url}#token=secret&finding=17"), None);
     assert!(page.contains("Finding 17: ext"), "its explanation is open");
     assert!(page.contains("left k18 = 18") && page.contains("saw k18 = -1"), "on a time line");
+    assert!(
+        page.contains("0: read k18, saw -1") && page.contains("0: write k18 = 18"),
+        "what both did: {page}"
+    );
     let page = shown(browser, &format!("{url}#token=secret&finding=10000"), None);
     assert!(page.contains("Finding 10000: noconflict") && page.contains("wrote y without having seen that"));
+    assert!(page.contains("0: write y = 2") && page.contains("0: write y = 1"), "{page}");
+    assert!(
+        page.contains("&lt;img src=x&gt;") && !page.contains("<img src=x>"),
+        "values are text, not markup"
+    );
+    assert!(
+        page.contains("<summary>20 more operations</summary>"),
+        "what has nothing to do with it is folded"
+    );
+    assert!(page.contains("<details><summary>1: write y = \"&lt;img"), "what is long is folded");
     let page = shown(browser, &url, None);
     assert!(page.contains("this page needs a token"), "without a token nothing is shown");
     service.switch().store(true, Ordering::Relaxed);
