@@ -358,11 +358,15 @@ fn a_watch_on_workers_and_processes_tells_what_one_thread_tells() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert!(output.stdout.is_empty(), "{output:?}");
     }
-    // All of it is final already, so all of it is late now.
+    // All of it is known from the state, whatever the number of workers.
     let again = run(&["watch", &path, "--window", "300", "--state", &state, "--workers", "3"]);
     let found = text(&again.stdout);
-    let count = found.lines().filter(|line| line.contains("\"kind\":\"late\"")).count();
-    assert!(count > 2500 && count == found.lines().count(), "{count} late of {}", found.lines().count());
+    let count = found.lines().filter(|line| line.contains("\"kind\":\"duplicate\"")).count();
+    assert!(
+        count > 2500 && count == found.lines().count(),
+        "{count} duplicates of {}",
+        found.lines().count()
+    );
 }
 
 /// A process with keys of a watch is killed: the others name it, and no more is told.
