@@ -27,6 +27,7 @@ mod fragment;
 mod gallop;
 mod instead;
 mod inventory;
+mod key_orders;
 mod lanes;
 mod levels;
 mod lists;
@@ -67,6 +68,7 @@ pub use eager::{Passes, Strategy, UnknownName, smt};
 pub use fragment::Fragment;
 pub use instead::{Instead, instead};
 pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
+pub use key_orders::KeyOrder;
 pub use levels::names::{
     ELLE_DEFAULT, UNDECIDED, UndecidedLevel, UnknownLevel, elle_models, forbidding, meaning_here,
 };

@@ -38,6 +38,9 @@ pub trait Module: fmt::Debug + Send + Sync {
 pub struct Additions {
     /// The first of each pair commits before the second begins, if both took effect.
     pub before: Vec<(TxnId, TxnId)>,
+    /// The second of each pair overwrites a version of the first, directly or not. The first has certainly taken effect, also
+    /// where its outcome is unknown: another transaction saw what it wrote.
+    pub versions: Vec<(TxnId, TxnId)>,
     /// The likely order of transactions, the earliest first; those that are not named come anywhere.
     pub likely: Vec<TxnId>,
 }
@@ -82,30 +85,43 @@ impl Linearizable {
         let touch = |it: &Transaction<'_>| {
             it.status() != Status::Aborted && it.ops().any(|(_, operation)| touches(history, &operation, key))
         };
-        let mut spans: Vec<(i64, i64, TxnId)> = Vec::new();
-        for transaction in history.transactions().filter(touch) {
-            if let Some(client) = transaction.client() {
-                spans.push((client.begin, client.end.saturating_add(self.clock_skew), transaction.id()));
-            }
-        }
-        // Nothing is ordered after a transaction of unknown outcome.
-        let ended = spans.iter().filter(|(_, _, txn)| history.transaction(*txn).is_committed());
-        let mut by_end: Vec<(i64, i64, TxnId)> = ended.map(|&(begin, end, txn)| (end, begin, txn)).collect();
-        by_end.sort_unstable();
-        let mut latest_begin = Vec::with_capacity(by_end.len());
-        let mut latest = i64::MIN;
-        for &(_, begin, _) in &by_end {
-            latest = latest.max(begin);
-            latest_begin.push(latest);
-        }
-        for &(begin, _, txn) in &spans {
-            let count = by_end.partition_point(|&(end, _, _)| end < begin);
-            let Some(last) = count.checked_sub(1) else { continue };
-            // Who ended before somebody began that ended before this one began follows through that one.
-            let first = by_end[..count].partition_point(|&(end, _, _)| end < latest_begin[last]);
-            additions.before.extend(by_end[first..count].iter().map(|&(_, _, before)| (before, txn)));
+        let touching = history.transactions().filter(touch);
+        additions.before.extend(neighbours_in_time(touching, self.clock_skew));
+    }
+}
+
+/// The order of the intervals of some transactions. What follows through a third one is left out; nothing is ordered after a
+/// transaction of unknown outcome.
+pub(crate) fn neighbours_in_time<'h>(
+    transactions: impl Iterator<Item = Transaction<'h>>,
+    clock_skew: i64,
+) -> Vec<(TxnId, TxnId)> {
+    let mut spans: Vec<(i64, i64, TxnId)> = Vec::new();
+    let mut by_end: Vec<(i64, i64, TxnId)> = Vec::new();
+    for transaction in transactions {
+        let Some(client) = transaction.client() else { continue };
+        let end = client.end.saturating_add(clock_skew);
+        spans.push((client.begin, end, transaction.id()));
+        if transaction.is_committed() {
+            by_end.push((end, client.begin, transaction.id()));
         }
     }
+    by_end.sort_unstable();
+    let mut latest_begin = Vec::with_capacity(by_end.len());
+    let mut latest = i64::MIN;
+    for &(_, begin, _) in &by_end {
+        latest = latest.max(begin);
+        latest_begin.push(latest);
+    }
+    let mut pairs = Vec::new();
+    for &(begin, _, txn) in &spans {
+        let count = by_end.partition_point(|&(end, _, _)| end < begin);
+        let Some(last) = count.checked_sub(1) else { continue };
+        // What ended before another one began that ended before this one began follows through that one.
+        let first = by_end[..count].partition_point(|&(end, _, _)| end < latest_begin[last]);
+        pairs.extend(by_end[first..count].iter().map(|&(_, _, before)| (before, txn)));
+    }
+    pairs
 }
 
 fn touches(history: &History, operation: &history::Operation<'_>, key: KeyId) -> bool {
@@ -301,6 +317,7 @@ fn wrong(transaction: &Transaction<'_>, field: &str, expected: &str) -> String {
 /// a transaction of unknown outcome; what it leads to follows what leads to it.
 pub(crate) fn additions(history: &History, level: Level) -> Result<Vec<(TxnId, TxnId, u32)>, String> {
     let mut edges: Vec<(u32, u32, u32)> = Vec::new();
+    let mut versions: Vec<(u32, u32, u32)> = Vec::new();
     for (module, by) in level.modules().iter().zip(0..) {
         let mut additions = Additions::default();
         module.add(history, &mut additions)?;
@@ -312,6 +329,7 @@ pub(crate) fn additions(history: &History, level: Level) -> Result<Vec<(TxnId, T
             }
             edges.push((first.0, second.0, by));
         }
+        versions.extend(additions.versions.iter().map(|&(first, second)| (first.0, second.0, by)));
     }
     let is_settled = |txn: u32| history.transaction(TxnId(txn)).is_committed();
     let is_unknown = |txn: u32| history.transaction(TxnId(txn)).status() == Status::Unknown;
@@ -322,6 +340,7 @@ pub(crate) fn additions(history: &History, level: Level) -> Result<Vec<(TxnId, T
         let last = onto.into_iter().filter(|&(first, second, _)| is_settled(first) && is_unknown(second));
         all.extend(last);
     }
+    all.extend(versions);
     Ok(all.into_iter().map(|(first, second, by)| (TxnId(first), TxnId(second), by)).collect())
 }
 

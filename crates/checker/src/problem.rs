@@ -535,9 +535,10 @@ pub(crate) fn through(
                 if std::mem::replace(&mut seen[next as usize], first) == first {
                     continue;
                 }
-                if keep(next) {
+                // Nothing comes before itself: such a circle is left to those that are on it.
+                if keep(next) && next != first {
                     found.push((first, next, by));
-                } else {
+                } else if !keep(next) {
                     work.push(next);
                 }
             }

@@ -45,6 +45,15 @@ pub enum Mark {
 }
 
 impl Mark {
+    /// What a verdict says.
+    pub fn of(verdict: &Verdict) -> Self {
+        match verdict {
+            Verdict::Accepted(_) => Self::Accepted,
+            Verdict::Violated(_) => Self::Violated,
+            Verdict::Undecided(_) => Self::Undecided,
+        }
+    }
+
     /// As [`Verdict::name`].
     pub fn name(self) -> &'static str {
         match self {
@@ -68,11 +77,7 @@ pub fn survey<T, E>(
     let mut checked: Vec<(Level, T)> = Vec::new();
     while let Some(level) = next(&order, &marks) {
         let result = check(level)?;
-        let mark = match verdict(&result) {
-            Verdict::Accepted(_) => Mark::Accepted,
-            Verdict::Violated(_) => Mark::Violated,
-            Verdict::Undecided(_) => Mark::Undecided,
-        };
+        let mark = Mark::of(verdict(&result));
         order.spread(level, mark, &mut marks);
         let fragment = match verdict(&result) {
             Verdict::Violated(evidence) => Some(Fragment::new(history, &evidence.transactions)),

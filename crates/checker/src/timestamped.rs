@@ -201,7 +201,7 @@ pub fn applies(history: &History, level: Level) -> bool {
 
 /// Whether timestamps decide a level at all.
 pub fn decides(level: Level) -> bool {
-    matches!(level.rule, Rule::SnapshotIsolation | Rule::Serializable)
+    matches!(level.rule, Rule::SnapshotIsolation | Rule::Serializable) && level.modules().is_empty()
 }
 
 /// Replays a history by its timestamps and reports every violation.

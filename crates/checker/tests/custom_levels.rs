@@ -3,10 +3,12 @@
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Shape, shrink};
 use checker::{
-    Additions, Definition, Evidence, Level, Linearizable, Module, Options, Rule, Verdict, check, parse_levels,
+    Additions, Definition, Evidence, KeyOrder, Level, Linearizable, Module, Options, Rule, Verdict, check,
+    parse_levels,
 };
 use history::formats::{ReadOptions, notation, read_stream};
-use history::{History, Id};
+use history::{History, Id, KeyId, Operation, Status, Transaction, ValueId};
+use std::collections::HashSet;
 
 #[path = "../../../examples/levels/module.rs"]
 #[allow(dead_code, reason = "its main is run by hand")]
@@ -298,4 +300,187 @@ fn the_examples_do_what_they_say() {
     ];
     assert_eq!(found, expected);
     assert_eq!(check(&history, Level::SERIALIZABLE, &Options::default()).verdict.name(), "accepted");
+}
+
+/// Registers whose values are written once, with clocks.
+fn clocked_registers() -> Shape {
+    Shape { unique_values: 100, clocks: 100, hidden: 0, unknown: 15, spoiled: 40, ..Shape::registers() }
+}
+
+/// Whether a value of a key is written twice, or is also the initial one: then it is open which version a read saw.
+fn has_repeats(history: &History) -> bool {
+    let mut seen: HashSet<(KeyId, ValueId)> = HashSet::new();
+    history.transactions().filter(|txn| txn.status() != Status::Aborted).any(|txn| {
+        let mut own: Vec<(KeyId, ValueId)> = Vec::new();
+        for (_, operation) in txn.ops() {
+            let (key, value) = match operation {
+                Operation::Write { key, value } => (key, value),
+                Operation::Delete { key } => (key, ValueId::ABSENT),
+                _ => continue,
+            };
+            own.push((key, value));
+        }
+        own.sort_unstable();
+        own.dedup();
+        own.iter().any(|&(key, value)| history.initial_value(key) == value || !seen.insert((key, value)))
+    })
+}
+
+/// Whether a history can be decided under an assumption.
+fn takes(history: &History, order: KeyOrder) -> bool {
+    !has_repeats(history) && (order == KeyOrder::Sequential || history.has_client_clocks())
+}
+
+#[test]
+fn orders_of_versions_count_at_every_rule() {
+    for order in KeyOrder::ALL {
+        for rule in RULES.into_iter().filter(|&rule| rule != Rule::ReadUncommitted) {
+            let level = Level::new(rule, false, false).assuming(&[order], 0).expect("it can be assumed");
+            let differs = |history: &History| takes(history, order) && fault(history, level, level).is_some();
+            for seed in 0..250 {
+                let history = clocked_registers().history(seed);
+                if differs(&history) {
+                    let small = shrink(&history, differs);
+                    let what = fault(&small, level, level);
+                    panic!("seed {seed} at {level}: {what:?}\n{}", notation::to_string(&small));
+                }
+            }
+        }
+    }
+}
+
+/// Whether some serial order explains the history and keeps to the assumption, by trying all.
+fn has_order(history: &History, order: Option<KeyOrder>) -> bool {
+    let all: Vec<Transaction<'_>> =
+        history.transactions().filter(|it| it.status() != Status::Aborted).collect();
+    let unknown: Vec<usize> = (0..all.len()).filter(|&place| !all[place].is_committed()).collect();
+    (0..1_u32 << unknown.len()).any(|chosen| {
+        let is_left_out =
+            |place: usize| unknown.iter().zip(0..).any(|(&it, bit)| it == place && chosen >> bit & 1 == 0);
+        let effective: Vec<Transaction<'_>> =
+            (0..all.len()).filter(|&place| !is_left_out(place)).map(|place| all[place]).collect();
+        permuted(effective.len()).iter().any(|places| {
+            let serial: Vec<Transaction<'_>> = places.iter().map(|&place| effective[place]).collect();
+            explains(history, &serial, order)
+        })
+    })
+}
+
+fn permuted(len: usize) -> Vec<Vec<usize>> {
+    (0..len).fold(vec![Vec::new()], |shorter, new| {
+        let longer =
+            |one: Vec<usize>| (0..=one.len()).map(move |at| [&one[..at], &[new], &one[at..]].concat());
+        shorter.into_iter().flat_map(longer).collect()
+    })
+}
+
+/// What a transaction finds of a key and leaves: the number of the version, 0 for the initial one.
+type Touched = Vec<(KeyId, usize, usize)>;
+
+/// Notes a write.
+fn left(own: &mut Touched, key: KeyId, version: usize) {
+    match own.iter_mut().find(|touch| touch.0 == key) {
+        Some(touch) => touch.2 = version,
+        None => own.push((key, version, version)),
+    }
+}
+
+fn explains(history: &History, serial: &[Transaction<'_>], order: Option<KeyOrder>) -> bool {
+    let mut newest: Vec<usize> = vec![0; history.keys().len()];
+    let mut values: Vec<ValueId> = history.keys().ids().map(|key| history.initial_value(key)).collect();
+    let mut touched: Vec<Touched> = Vec::new();
+    for (place, txn) in serial.iter().enumerate() {
+        let mut own: Touched = Vec::new();
+        for (_, operation) in txn.ops() {
+            match operation {
+                Operation::Read { key, value, .. } => {
+                    if values[key.index()] != value {
+                        return false;
+                    }
+                    if txn.is_committed() && own.iter().all(|touch| touch.0 != key) {
+                        own.push((key, newest[key.index()], newest[key.index()]));
+                    }
+                }
+                Operation::Write { key, value } => {
+                    values[key.index()] = value;
+                    newest[key.index()] = place + 1;
+                    left(&mut own, key, place + 1);
+                }
+                Operation::Delete { key } => {
+                    values[key.index()] = ValueId::ABSENT;
+                    newest[key.index()] = place + 1;
+                    left(&mut own, key, place + 1);
+                }
+                other => unreachable!("{} in a history of registers", other.name()),
+            }
+        }
+        touched.push(own);
+    }
+    let precedes = |first: &Transaction<'_>, second: &Transaction<'_>| {
+        first.is_committed()
+            && match order {
+                None => false,
+                Some(KeyOrder::Sequential) => {
+                    first.session() == second.session() && first.position() < second.position()
+                }
+                Some(KeyOrder::Linearizable) => {
+                    first.client().zip(second.client()).is_some_and(|(one, other)| one.end < other.begin)
+                }
+            }
+    };
+    serial.iter().zip(&touched).all(|(first, left)| {
+        serial.iter().zip(&touched).filter(|(second, _)| precedes(first, second)).all(|(_, found)| {
+            left.iter().all(|one| found.iter().all(|other| one.0 != other.0 || one.2 <= other.1))
+        })
+    })
+}
+
+#[test]
+fn orders_of_versions_are_what_they_are_defined_as() {
+    for order in KeyOrder::ALL {
+        let level = Level::SERIALIZABLE.assuming(&[order], 0).expect("it can be assumed");
+        let (mut accepted, mut narrower) = (0, 0);
+        for seed in 0..1200 {
+            let history = clocked_registers().history(seed);
+            if !takes(&history, order) {
+                continue;
+            }
+            let found = check(&history, level, &Options::default()).verdict;
+            let expected = has_order(&history, Some(order));
+            let text = || notation::to_string(&history);
+            match found {
+                Verdict::Accepted(_) => assert!(expected, "seed {seed}, {order}: accepted\n{}", text()),
+                Verdict::Violated(_) => assert!(!expected, "seed {seed}, {order}: violated\n{}", text()),
+                Verdict::Undecided(why) => panic!("seed {seed}, {order}: {why:?}\n{}", text()),
+            }
+            accepted += u32::from(expected);
+            narrower += u32::from(!expected && has_order(&history, None));
+        }
+        assert!(accepted > 100 && narrower > 20, "{order}: {accepted} accepted, {narrower} only without it");
+    }
+}
+
+/// Two that saw the same version may come in any order; `strong-session-` levels order them.
+#[test]
+fn orders_of_versions_do_not_order_transactions() {
+    let text = "init: x=0 y=0\ns1: r(x,0) r(y,1) | r(x,0) r(y,0)\ns2: w(y,1)\n";
+    let history = notation::parse(text).expect("a history");
+    let name = |level: Level| check(&history, level, &Options::default()).verdict.name();
+    assert_eq!(name(Level::SERIALIZABLE), "accepted");
+    let sequential = Level::SERIALIZABLE.assuming(&[KeyOrder::Sequential], 0).expect("it can be assumed");
+    assert_eq!(name(sequential), "violated");
+    let text = "init: x=0 y=0 z=0\ns1: r(x,0) r(y,1) | r(x,0) r(z,0)\ns2: w(y,1) w(z,1)\n";
+    let history = notation::parse(text).expect("a history");
+    let name = |level: Level| check(&history, level, &Options::default()).verdict.name();
+    assert_eq!(name(sequential), "accepted");
+    assert_eq!(name(Level::new(Rule::Serializable, true, false)), "violated");
+}
+
+/// Values that are written twice leave open which version a read saw.
+#[test]
+fn orders_of_versions_need_values_that_are_written_once() {
+    let text = "s1: w(x,1) | r(x,1)\ns2: w(x,1)\n";
+    let history = notation::parse(text).expect("a history");
+    let level = Level::SERIALIZABLE.assuming(&[KeyOrder::Sequential], 0).expect("it can be assumed");
+    assert_eq!(check(&history, level, &Options::default()).verdict.name(), "undecided");
 }

@@ -5,8 +5,12 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     let lower: String = name.chars().take(COMPARED_LEN_MAX).flat_map(char::to_lowercase).collect();
     let distances = known.into_iter().map(|known| (distance(&lower, &known.to_lowercase()), known));
     let (distance, nearest) = distances.min_by_key(|&(distance, _)| distance)?;
-    // Half of a name may be wrong, not more.
-    (2 * distance <= nearest.chars().count().max(2)).then_some(nearest)
+    is_close(distance, nearest.chars().count()).then_some(nearest)
+}
+
+/// Whether a name of this length, misspelt in so many letters, is likely the one that was meant: a third of it may be wrong.
+pub fn is_close(distance: usize, len: usize) -> bool {
+    3 * distance <= len
 }
 
 /// The error for an unknown name: a suggestion if one name is close, else all names.
@@ -63,13 +67,14 @@ mod tests {
 
     #[test]
     fn typos_lead_to_the_name_that_was_meant() {
-        let known = ["lost-update", "write-skew", "long-fork", "sqlite:"];
+        let known = ["lost-update", "write-skew", "long-fork", "sqlite:", "P4"];
         for (written, meant) in [
             ("lost-updates", Some("lost-update")),
             ("Write-Skew", Some("write-skew")),
             ("logn-fork", Some("long-fork")),
             ("sqlit", Some("sqlite:")),
             ("earthquake", None),
+            ("P5", None),
             ("", None),
         ] {
             assert_eq!(nearest(written, known), meant, "{written}");

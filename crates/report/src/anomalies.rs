@@ -5,6 +5,7 @@
 //! would show nothing new.
 
 use crate::book::{Page, page, plain};
+use std::fmt;
 
 /// One anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,8 +272,33 @@ pub struct Asked {
 /// The orders that Elle's names end in.
 const ORDERS: [(&str, &str); 2] = [("process", "session order"), ("realtime", "real-time order")];
 
-/// The anomaly of a name; else the names that look most like it.
-pub fn anomaly(name: &str) -> Result<Asked, Vec<&'static str>> {
+/// A name that no anomaly has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownAnomaly {
+    /// What was asked for.
+    pub name: String,
+    /// The names that it is likely a misspelling of, the nearest first; often none.
+    pub nearest: Vec<&'static str>,
+}
+
+impl fmt::Display for UnknownAnomaly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown anomaly {:?}; ", self.name)?;
+        match self.nearest.split_last() {
+            None => {
+                let names: Vec<&str> = ANOMALIES.iter().map(|row| row.name).collect();
+                write!(f, "expected one of: {}", names.join(", "))
+            }
+            Some((only, [])) => write!(f, "did you mean {only}?"),
+            Some((last, others)) => write!(f, "did you mean {} or {last}?", others.join(", ")),
+        }
+    }
+}
+
+impl std::error::Error for UnknownAnomaly {}
+
+/// The anomaly of a name; else the names that it may be a misspelling of.
+pub fn anomaly(name: &str) -> Result<Asked, UnknownAnomaly> {
     let wanted = plain(name);
     let find = |wanted: &str| ANOMALIES.iter().find(|row| row.names().any(|known| plain(known) == wanted));
     if let Some(row) = find(&wanted) {
@@ -283,11 +309,13 @@ pub fn anomaly(name: &str) -> Result<Asked, Vec<&'static str>> {
             return Ok(Asked { row, order: Some(order) });
         }
     }
-    Err(nearest(&wanted))
+    Err(UnknownAnomaly { name: name.to_owned(), nearest: nearest(&wanted) })
 }
 
 /// How many suggestions an unknown name gets.
 const NEAREST_MAX: usize = 3;
+/// Names this short are codes, which differ in a letter: none is taken for another.
+const CODE_LEN_MAX: usize = 3;
 
 fn nearest(wanted: &str) -> Vec<&'static str> {
     let distance = |name: &str| strsim::damerau_levenshtein(wanted, &plain(name));
@@ -296,6 +324,9 @@ fn nearest(wanted: &str) -> Vec<&'static str> {
     };
     let mut names: Vec<(usize, &'static str)> = ANOMALIES.iter().filter_map(nearest_name).collect();
     names.sort_by_key(|&(distance, _)| distance);
+    names.retain(|&(distance, _)| {
+        wanted.len() > CODE_LEN_MAX && history::suggest::is_close(distance, wanted.len())
+    });
     names.truncate(NEAREST_MAX);
     names.into_iter().map(|(_, name)| name).collect()
 }
@@ -387,7 +418,7 @@ mod tests {
             assert_eq!(anomaly(written).map(|asked| asked.row.name), Ok(name), "{written}");
         }
         assert_eq!(anomaly("G2-realtime").map(|asked| asked.order), Ok(Some("real-time order")));
-        assert_eq!(anomaly("wrte skew").map_err(|nearest| nearest[0]), Err("write skew"));
+        assert_eq!(anomaly("wrte skew").map_err(|unknown| unknown.nearest[0]), Err("write skew"));
         assert!(anomaly("").is_err() && anomaly("process").is_err());
     }
 

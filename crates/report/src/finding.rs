@@ -4,7 +4,7 @@ use crate::fingerprint::fingerprint;
 use crate::labels::{Labels, label};
 use crate::shorten::{self, Lens};
 use crate::text::grouped;
-use crate::{Comparison, Part, Violation, argue, effects, phrase};
+use crate::{Comparison, Part, Violation, argue, context, effects, phrase};
 use checker::{
     Anomaly, By, Claim, Coverage, Evidence, Inventory, Level, Mark, Reduced, Stats, Strategy, Verdict,
 };
@@ -430,7 +430,7 @@ impl Member {
                 let is_known = transaction.is_committed() || commit.physical != i64::MAX;
                 (start.to_string(), if is_known { commit.to_string() } else { String::new() })
             }),
-            ctx: transaction.ctx().map(str::to_owned),
+            ctx: context::merged(history, transaction),
             operations: transaction
                 .ops()
                 .map(|(_, deed)| phrase::focused(history, deed, lens, None))

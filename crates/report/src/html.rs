@@ -6,6 +6,7 @@
 //! the whole history at a glance, with the core and what else happened.
 
 use crate::book::page_of;
+use crate::context::Context;
 use crate::lanes::{Lane, lanes};
 use crate::picture::{every_step, shown_operations};
 use crate::strip::{STRIP_SCRIPT, STRIP_STYLE, strip};
@@ -339,8 +340,27 @@ fn transaction(finding: &Finding, member: &Member) -> Markup {
             @for (place, words) in operations { li data-op={ (member.name) "/" (place) } { (words) } }
             @if more > 0 { li.more { "and " (more) " more" } }
         }
-        @if let Some(ctx) = &member.ctx {
-            details.ctx { summary { "statements and context" } (ctx) }
+        @if let Some(ctx) = &member.ctx { (context(member, &Context::of(ctx))) }
+    }
+}
+
+/// Statements, each with what it read or wrote where that can be told, and what else was recorded.
+fn context(member: &Member, context: &Context) -> Markup {
+    let is_paired = context.sql.len() == member.operations.len();
+    html! {
+        details.ctx {
+            summary { (if context.sql.is_empty() { "context" } else { "SQL" }) }
+            @if !context.sql.is_empty() {
+                ol {
+                    @for (place, statement) in context.sql.iter().enumerate() {
+                        li {
+                            code { (statement) }
+                            @if is_paired { " " span.values { (member.operations[place]) } }
+                        }
+                    }
+                }
+            }
+            @if let Some(rest) = &context.rest { p { (rest) } }
         }
     }
 }

@@ -16,6 +16,7 @@
 mod anomalies;
 mod argue;
 mod book;
+mod context;
 mod difference;
 mod effects;
 mod elle;
@@ -43,7 +44,7 @@ mod text;
 mod timestamps;
 mod told;
 
-pub use anomalies::{ANOMALIES, About, AnomalyRow, Asked, anomaly};
+pub use anomalies::{ANOMALIES, About, AnomalyRow, Asked, UnknownAnomaly, anomaly};
 pub use book::{Page, pages};
 pub use difference::{Difference, Run, difference};
 pub use elle::ElleResult;

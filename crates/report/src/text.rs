@@ -1,6 +1,7 @@
 //! A finding as text for a terminal.
 
 use crate::book::page_of;
+use crate::context::Context;
 use crate::picture::{label, shown_operations};
 use crate::{Alternative, Cost, Finding, Member, Part, Step, Surveyed, Tally, Violation};
 use crate::{printable, shorten};
@@ -482,7 +483,9 @@ fn write_member(
         out,
         "  {strong}{label}{strong:#} {faint}({who}{status}){faint:#}: {said}{faint}{more}{faint:#}"
     )?;
-    match member.ctx.as_ref().filter(|_| detail == Detail::Full) {
+    // Statements are for pages.
+    let ctx = member.ctx.as_ref().filter(|_| detail == Detail::Full).and_then(|ctx| Context::of(ctx).rest);
+    match &ctx {
         Some(ctx) => writeln!(out, "    {faint}ctx {}{faint:#}", shorten::clip(ctx, &[])),
         None => Ok(()),
     }

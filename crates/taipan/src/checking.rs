@@ -10,8 +10,8 @@ use checker::certify::{Certificate, has_certifier};
 use checker::smt::{self, Unwritable};
 use checker::timestamped::{self, Streamed};
 use checker::{
-    Answer, Budget, By, Claim, Coverage, Fragment, Level, LookedAt, Options, Orders, Passes, Reduced, Ryow,
-    Strategy, Undecided, Vendor, Verdict,
+    Answer, Budget, By, Claim, Coverage, Fragment, KeyOrder, Level, LookedAt, Options, Orders, Passes,
+    Reduced, Rule, Ryow, Strategy, Undecided, Vendor, Verdict,
 };
 use history::formats::{Loaded, Located, ReadError, transaction_lines};
 use history::{History, Status};
@@ -353,6 +353,7 @@ impl<'f> Checking<'f> {
         };
         let realtime = self.policy.assume.contains(&Assumption::Realtime);
         let level = if realtime { in_real_time(level)? } else { level };
+        let level = self.assuming(level)?;
         if self.by == By::Timestamps && !timestamped::decides(level) {
             return Err(format!("{level}: {}", timestamped::Refusal::Level));
         }
@@ -364,6 +365,24 @@ impl<'f> Checking<'f> {
             mixed: self.policy.mixed,
             vendor,
         })
+    }
+
+    /// The level with what is assumed of keys.
+    fn assuming(&self, level: Level) -> Result<Level, String> {
+        let assumes = |what: Assumption| self.policy.assume.contains(&what);
+        let orders = [
+            (Assumption::SequentialKeys, KeyOrder::Sequential),
+            (Assumption::LinearizableKeys, KeyOrder::Linearizable),
+        ];
+        let orders: Vec<KeyOrder> = orders.into_iter().filter(|it| assumes(it.0)).map(|it| it.1).collect();
+        if assumes(Assumption::WfrKeys) && level.rule == Rule::ReadUncommitted {
+            return Err(format!("{level} does not count what reads saw: remove --assume wfr-keys"));
+        }
+        let policy = &self.policy;
+        if !orders.is_empty() && (policy.mixed || Ryow::from(policy.ryow) != Ryow::Must) {
+            return Err("assumptions on keys cannot be combined with --mixed or --ryow".to_owned());
+        }
+        level.assuming(&orders, policy.clock_skew)
     }
 
     /// Says what levels of a profile are judged as, and what an ambiguous name means.
@@ -753,11 +772,27 @@ const ALLOWED_TIME_MAX: Duration = Duration::from_millis(500);
 /// The commands that show more of a violation.
 fn next_commands(file: &Path, level: Level) -> Vec<String> {
     let file = quoted(&file.display().to_string());
-    let level = match level == Level::SERIALIZABLE {
+    let (asked, assumed) = asked_for(level);
+    let mut flags = match asked == Level::SERIALIZABLE.name() {
         true => String::new(),
-        false => format!("--level {level} "),
+        false => format!("--level {asked} "),
     };
-    vec![format!("taipan explain {level}{file}"), format!("taipan check {level}--report why.html {file}")]
+    for what in assumed {
+        flags.push_str(&format!("--assume {what} "));
+    }
+    vec![format!("taipan explain {flags}{file}"), format!("taipan check {flags}--report why.html {file}")]
+}
+
+/// A level and what is assumed of keys, as flags say it.
+fn asked_for(level: Level) -> (&'static str, Vec<&'static str>) {
+    let mut parts = level.name().split('+');
+    let base = parts.next().unwrap_or_default();
+    let assumed: Vec<&str> = parts.collect();
+    let is_assumption = |part: &&str| KeyOrder::ALL.iter().any(|order| order.to_string() == **part);
+    match level.own.is_some() && assumed.iter().all(is_assumption) {
+        true => (base, assumed),
+        false => (level.name(), Vec::new()),
+    }
 }
 
 /// A file name as a shell takes it.

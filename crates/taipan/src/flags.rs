@@ -549,9 +549,12 @@ pub(crate) struct ReadingFlags {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PolicyFlags {
-    /// Assume that the clients' clocks are accurate
+    /// Assume more than the level says (repeatable)
     ///
-    /// `realtime` enforces session order and real-time order at every level.
+    /// `realtime`: the clients' clocks are accurate, so session order and real-time order count at every level.
+    /// `sequential-keys`, `linearizable-keys` and `wfr-keys` are Elle's options for registers: versions of each key follow
+    /// session order, the clients' clocks, or what a transaction read before it wrote. They need values that are written
+    /// once.
     #[arg(long, value_name = "WHAT")]
     pub(crate) assume: Vec<Assumption>,
 
@@ -583,6 +586,12 @@ pub(crate) struct PolicyFlags {
 pub(crate) enum Assumption {
     /// The clients' clocks are accurate
     Realtime,
+    /// Each session sees versions of each key in their order
+    SequentialKeys,
+    /// Versions of each key follow the clients' clocks
+    LinearizableKeys,
+    /// A transaction's write of a key follows the version that it read
+    WfrKeys,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -197,7 +197,7 @@ pub(super) fn find(name: &str) -> Option<&'static LevelRow> {
 pub struct UnknownLevel {
     /// What was asked for.
     pub name: String,
-    /// The names that look most like it, the nearest first.
+    /// The names that it is likely a misspelling of, the nearest first; often none.
     pub nearest: Vec<&'static str>,
     /// Why it is not decided, if it is known.
     pub undecided: Option<&'static UndecidedLevel>,
@@ -218,10 +218,15 @@ impl fmt::Display for UnknownLevel {
         if let Some(undecided) = self.undecided {
             return write!(f, "{} is not decided: {}", undecided.name, undecided.why);
         }
-        let (last, others) = self.nearest.split_last().expect("the table has rows");
-        let nearest =
-            if others.is_empty() { (*last).to_owned() } else { format!("{} or {last}", others.join(", ")) };
-        write!(f, "unknown isolation level {:?}; did you mean {nearest}?", self.name)
+        write!(f, "unknown isolation level {:?}; ", self.name)?;
+        match self.nearest.split_last() {
+            None => {
+                let names: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
+                write!(f, "expected one of: {}", names.join(", "))
+            }
+            Some((only, [])) => write!(f, "did you mean {only}?"),
+            Some((last, others)) => write!(f, "did you mean {} or {last}?", others.join(", ")),
+        }
     }
 }
 
@@ -248,7 +253,10 @@ const COMPARED_LEN_MAX: usize = 64;
 /// A name that differs in so few letters is the one that was meant.
 const TYPO_MAX: usize = 2;
 
-/// The names that look most like it: one if it is a typo, else the nearest few.
+/// Names this short are codes, which differ in a letter: none is taken for another.
+const CODE_LEN_MAX: usize = 3;
+
+/// The names that it is likely a misspelling of: one if it is a typo, else the nearest few that are close.
 fn nearest(wanted: &str) -> Vec<&'static str> {
     let wanted: String = wanted.chars().take(COMPARED_LEN_MAX).collect();
     let distance_to_row = |row: &LevelRow| {
@@ -260,6 +268,9 @@ fn nearest(wanted: &str) -> Vec<&'static str> {
     let mut rows: Vec<_> = TABLE.iter().map(|row| (distance_to_row(row), row.name)).collect();
     rows.sort_by_key(|&(distance, _)| distance);
     let is_typo = wanted.len() > 3 * TYPO_MAX && rows[0].0 <= TYPO_MAX && rows[0].0 < rows[1].0;
+    rows.retain(|&(distance, _)| {
+        wanted.len() > CODE_LEN_MAX && history::suggest::is_close(distance, wanted.len())
+    });
     rows.truncate(if is_typo { 1 } else { NEAREST_MAX });
     rows.into_iter().map(|(_, name)| name).collect()
 }
@@ -407,7 +418,8 @@ mod tests {
             ("snapshot-isolaton", "did you mean snapshot-isolation?"),
             ("repeatable-reads", "did you mean repeatable-read?"),
             ("READ COMITTED", "did you mean read-committed?"),
-            ("PL-4", "serializable"),
+            ("PL-4", "expected one of: read-uncommitted, read-committed"),
+            ("nonsense", "expected one of: read-uncommitted"),
             ("", "unknown isolation level"),
         ] {
             let unknown = Level::parse(written).expect_err("not a level");

@@ -4,7 +4,9 @@ use crate::checking::{Checking, Opened, Unopened};
 use crate::commands::check::frontier;
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
-use crate::flags::{ElleFlags, ElleOutput, HistoryFormat, LimitFlags, Model, PolicyFlags, ReadingFlags};
+use crate::flags::{
+    Assumption, ElleFlags, ElleOutput, HistoryFormat, LimitFlags, Model, PolicyFlags, ReadingFlags,
+};
 use checker::{Level, Mark, forbidding, implies};
 use history::formats::Format;
 use report::{ElleResult, Finding, Palette};
@@ -16,9 +18,8 @@ use std::time::Duration;
 type Marks = Vec<(Level, Mark)>;
 
 pub(crate) fn run(flags: &ElleFlags, console: &mut Console) -> Outcome {
-    refuse(flags).map_err(Stop::Error)?;
     let levels = levels(flags).map_err(Stop::Error)?;
-    let policy = PolicyFlags::default();
+    let policy = PolicyFlags { assume: assumed(flags), ..PolicyFlags::default() };
     let mut limits = LimitFlags::default();
     limits.bounds.timeout = flags.cycle_search_timeout.map(Duration::from_millis);
     let checking = Checking::new(&policy, &limits).map_err(Stop::Error)?;
@@ -33,21 +34,14 @@ pub(crate) fn run(flags: &ElleFlags, console: &mut Console) -> Outcome {
     Ok(exit)
 }
 
-/// Refuses what is assumed of keys one by one.
-fn refuse(flags: &ElleFlags) -> Result<(), String> {
-    let why = "assumes more of the database than the model says";
-    if flags.sequential_keys {
-        return Err(format!(
-            "--sequential-keys {why}: strong-session- models count session order for all keys"
-        ));
-    }
-    if flags.linearizable_keys {
-        return Err(format!(
-            "--linearizable-keys {why}: strong- models count real time for all keys, a custom level with linearizable = \
-             [keys] for some (taipan check --levels)"
-        ));
-    }
-    Ok(())
+/// What is assumed of keys.
+fn assumed(flags: &ElleFlags) -> Vec<Assumption> {
+    let all = [
+        (flags.sequential_keys, Assumption::SequentialKeys),
+        (flags.linearizable_keys, Assumption::LinearizableKeys),
+        (flags.wfr_keys, Assumption::WfrKeys),
+    ];
+    all.into_iter().filter(|it| it.0).map(|it| it.1).collect()
 }
 
 /// The levels that models and anomalies ask for, without those that follow from others.
@@ -59,9 +53,7 @@ fn levels(flags: &ElleFlags) -> Result<Vec<Level>, String> {
     for name in &flags.anomalies {
         let level = forbidding(name).ok_or_else(|| match report::anomaly(name) {
             Ok(_) => format!("no level forbids {name} and nothing weaker: ask for a model with -c"),
-            Err(nearest) => {
-                format!("unknown anomaly {name:?}; did you mean one of these: {}?", nearest.join(", "))
-            }
+            Err(unknown) => unknown.to_string(),
         })?;
         levels.push(level);
     }
@@ -140,10 +132,24 @@ fn check(
     }
     let is_violated = findings.iter().any(|finding| finding.anomaly.is_some());
     let marks = match flags.verbose && is_violated {
-        true => frontier(checking, opened, |claim| checking.check(opened, claim))?.1.surveyed.marks,
+        true if assumed(flags).is_empty() => {
+            frontier(checking, opened, |claim| checking.check(opened, claim))?.1.surveyed.marks
+        }
+        true => marks_one_by_one(checking, opened)?,
         false => Vec::new(),
     };
     Ok((findings, marks))
+}
+
+/// What every level that takes the assumptions comes to.
+fn marks_one_by_one(checking: &Checking<'_>, opened: &Opened) -> Result<Marks, String> {
+    let mut marks = Vec::new();
+    for level in Level::all() {
+        let Ok(claim) = checking.claim(level) else { continue };
+        let checked = checking.check(opened, claim)?;
+        marks.push((level, Mark::of(&checked.verdict)));
+    }
+    Ok(marks)
 }
 
 /// Writes `ANOMALY.txt` and `ANOMALY.svg` per kind.

@@ -169,9 +169,7 @@ fn print_parts(parts: &[Part], format: Format, console: &mut Console) -> Result<
 
 /// The book's page on an anomaly, or what it is in a sentence.
 fn page(name: &str, console: &mut Console) -> Outcome {
-    let asked = report::anomaly(name).map_err(|nearest| {
-        Stop::Error(format!("unknown anomaly {name:?}; did you mean one of these: {}?", nearest.join(", ")))
-    })?;
+    let asked = report::anomaly(name).map_err(|unknown| Stop::Error(unknown.to_string()))?;
     let out = console.out();
     match asked.row.about {
         About::Page(_) => writeln!(out, "{}", asked.row.page().map_or("", |page| page.text))?,

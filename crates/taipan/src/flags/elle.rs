@@ -55,16 +55,16 @@ pub(crate) struct ElleFlags {
     #[arg(short, long, value_name = "FORMAT", default_value = "svg", value_parser = plot_format)]
     pub(crate) plot_format: String,
 
-    /// No effect: from read-committed on, a transaction's write follows what it read
+    /// Assume that a transaction's write follows what it read: no effect from read-committed on
     #[arg(long)]
     pub(crate) wfr_keys: bool,
 
-    /// Refused: use a strong-session- model
-    #[arg(long, hide = true)]
+    /// Assume that each session sees versions of each key in their order
+    #[arg(long)]
     pub(crate) sequential_keys: bool,
 
-    /// Refused: use a strong- model, or a custom level with `linearizable = [keys]`
-    #[arg(long, hide = true)]
+    /// Assume that versions of each key follow the clients' clocks
+    #[arg(long)]
     pub(crate) linearizable_keys: bool,
 
     /// No effect: drawing takes no time worth a limit
