@@ -345,6 +345,18 @@ pub(crate) fn guarantee(database: &str, isolation: &Isolation) -> String {
     }
 }
 
+/// The same for a simulated database, which keeps its promise except where a bug is planted.
+pub(crate) fn simulated_guarantee(level: Level, planted: usize) -> String {
+    let (name, possible) = (level.name().replace('-', " "), level.allows());
+    match planted {
+        0 => format!("This simulated database keeps {name}: {possible}."),
+        1 => format!("This simulated database promises {name} ({possible}); 1 planted bug breaks that."),
+        bugs => {
+            format!("This simulated database promises {name} ({possible}); {bugs} planted bugs break that.")
+        }
+    }
+}
+
 /// Ctrl-C ends the workload; a second one, or one after the workload, ends the program.
 pub(crate) struct Interrupt {
     /// Watched as long as the program runs.

@@ -85,8 +85,12 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
         }
     }
     sink.finish(console)?;
-    if let Some(isolation) = recorded.isolation.filter(|_| flags.output == Output::Text) {
-        writeln!(console.out(), "{}", recording::guarantee(&recorded.database, &isolation))?;
+    if flags.output == Output::Text {
+        let guarantee = match &recorded.isolation {
+            Some(isolation) => recording::guarantee(&recorded.database, isolation),
+            None => recording::simulated_guarantee(recorded.level, recorded.planted.len()),
+        };
+        writeln!(console.out(), "{guarantee}")?;
     }
     Ok(exit)
 }
