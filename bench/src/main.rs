@@ -5,6 +5,7 @@
 //! ```text
 //! cargo run --release -p taipan-bench -- all [--small] [--record] [--results FOLDER] [--peer NAME=PATH]…
 //! cargo run --release -p taipan-bench -- growth|stages|every-level|workloads|corpus|side-by-side|ablations|online|rivals|printed
+//! cargo run --release -p taipan-bench -- chart [FOLDER]
 //! cargo run --release -p taipan-bench -- formats [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- peers [TRANSACTIONS]
 //! cargo run --release -p taipan-bench -- read HISTORY…
@@ -71,6 +72,8 @@ fn main() -> ExitCode {
             checks::check_one(file.as_ref(), level, limit, strategy)
         }
         ["scale-one", ref rest @ ..] => scale::measure_one(rest),
+        ["chart"] => suite::chart("bench/results"),
+        ["chart", results] => suite::chart(results),
         ["measure-one", ref rest @ ..] => suite::measure_one(rest),
         [name, ref rest @ ..] if name == "all" || suite::names().contains(&name) => suite::run(name, rest),
         _ => Err(USAGE.into()),
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
 
 const USAGE: &str = "usage: taipan-bench all [--small] [--record] [--results FOLDER] [--peer NAME=PATH]…
        taipan-bench growth|stages|every-level|workloads|corpus|side-by-side|ablations|online|rivals|printed, with the same flags
+       taipan-bench chart [FOLDER]
        taipan-bench formats|peers|memory|generate|levels|timestamps [TRANSACTIONS]
        taipan-bench levels --adya PROGRAM
        taipan-bench survey|read HISTORY…

@@ -174,6 +174,16 @@ impl Request {
     }
 }
 
+/// Draws the picture of the README from the recorded baseline.
+pub(crate) fn chart(results: &str) -> Result<(), Box<dyn Error>> {
+    let results = Path::new(results);
+    let cases = baseline::load(&results.join("baseline.jsonl"))?;
+    let file = results.join("rivals.svg");
+    std::fs::write(&file, page::rivals_picture(&cases))?;
+    println!("written: {}", file.display());
+    Ok(())
+}
+
 /// Runs one benchmark, or all, and writes down what came out.
 pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
     let request = Request::parse(name, arguments)?;

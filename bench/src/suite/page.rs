@@ -292,7 +292,7 @@ impl Told<'_> {
         Section {
             title: "Beside programs of others",
             words: "The same files in the same run, reading included.",
-            pictures: Vec::new(),
+            pictures: vec![("rivals.svg", rivals_picture(self.cases))],
             head: vec!["history, level", "program", "verdict", "CPU s", "times ours", "wall s", "peak MB"],
             rows: rows.collect(),
         }
@@ -460,6 +460,25 @@ fn by_series(cases: &[&Case], y: impl Fn(&Case) -> f64) -> Vec<Line> {
 }
 
 /// A bar a case: reading, and the rest.
+/// Taipan and other programs on the largest history that both checked, by level.
+pub(crate) fn rivals_picture(cases: &[Case]) -> String {
+    let rivals: Vec<&Case> = cases.iter().filter(|case| case.benchmark == "rivals").collect();
+    let largest = rivals.iter().map(|case| case.transactions).max().unwrap_or_default();
+    let name = |case: &Case| match case.series.as_str() {
+        "taipan" => "Taipan".to_owned(),
+        "awdit" => "AWDIT".to_owned(),
+        other => other.to_owned(),
+    };
+    let bar = |case: &&Case| Bar {
+        label: format!("{}: {}", case.input, name(case)),
+        pieces: vec![(name(case), case.cpu_s)],
+        note: format!("{:.2} s, {:.0} MB", case.cpu_s, case.peak_mb),
+    };
+    let of_largest = rivals.iter().filter(|case| case.transactions == largest);
+    let bars_of: Vec<Bar> = of_largest.map(bar).collect();
+    bars("CPU seconds on the same files, reading included", "s", &bars_of)
+}
+
 fn simple_bars(title: &str, cases: &[&Case], label: impl Fn(&Case) -> String) -> String {
     let bar = |case: &&Case| Bar {
         label: label(case),

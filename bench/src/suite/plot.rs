@@ -88,6 +88,11 @@ fn number(value: f64) -> String {
     }
 }
 
+/// Light or dark, as the viewer prefers.
+const STYLE: &str = "text:not([fill]){fill:#1d2330}text[fill=\"#667085\"]{fill:#5b6475}.paper{fill:#fff}\
+                     @media(prefers-color-scheme:dark){text:not([fill]){fill:#e6e9ef}text[fill=\"#667085\"]{fill:#a7b0c0}\
+                     .paper{fill:#12151c}path[stroke=\"#e4e7ec\"]{stroke:#2b3140}}";
+
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -96,8 +101,8 @@ fn begin(title: &str, height: f64) -> String {
     let title = escape(title);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
-         font-family=\"system-ui,sans-serif\" font-size=\"12\" fill=\"#1d2330\"><title>{title}</title>\
-         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\
+         font-family=\"system-ui,sans-serif\" font-size=\"12\"><title>{title}</title><style>{STYLE}</style>\
+         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\
          <text x=\"16\" y=\"24\" font-size=\"15\" font-weight=\"600\">{title}</text>"
     )
 }
