@@ -92,7 +92,7 @@ impl Ord for Own {
 /// The rule of a level, without session and real-time order. D is `ww ∪ wr` and the orders that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
-    /// No cycle of `ww`; reads may see anything somebody wrote.
+    /// No cycle of `ww`; reads may see any value that was written.
     ReadUncommitted,
     /// No cycle of D.
     ReadCommitted,
@@ -243,7 +243,7 @@ pub const TABLE: &[LevelRow] = &[
         name: "strong-session-read-uncommitted",
         aliases: &["strong-session-PL-1", "strong-session-RU"],
         level: level(Rule::ReadUncommitted, SESSION),
-        forbids: "a cycle of ww and session order; a value nobody wrote",
+        forbids: "a cycle of ww and session order; a value that no transaction wrote",
         anomaly: "G0-process",
         source: "read-uncommitted with session order",
     },
@@ -289,7 +289,7 @@ pub const TABLE: &[LevelRow] = &[
         name: "strong-read-uncommitted",
         aliases: &["strong-PL-1", "strong-RU"],
         level: level(Rule::ReadUncommitted, BOTH),
-        forbids: "a cycle of ww, session and real-time order; a value nobody wrote",
+        forbids: "a cycle of ww, session and real-time order; a value that no transaction wrote",
         anomaly: "G0-realtime",
         source: "read-uncommitted with session and real-time order",
     },

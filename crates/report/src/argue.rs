@@ -141,7 +141,7 @@ impl Speaker<'_> {
         let Operation::Read { key, value, .. } = self.history.operation(read) else {
             if let Some(row) = self.row_from_nowhere(edge, read) {
                 let value = shorten::value(self.history.values(), row.value, self.lens, None);
-                return format!("{seen}, with {} = {value}, which nobody wrote", self.key(row.key));
+                return format!("{seen}, with {} = {value}, which no transaction wrote", self.key(row.key));
             }
             let place = edge.key.map(|key| format!(" {}", self.key(key))).unwrap_or_default();
             return format!("{seen}, seeing the initial state{place}");
@@ -153,7 +153,7 @@ impl Speaker<'_> {
         } else if wrote_later {
             format!("{seen}, which it wrote itself only afterwards")
         } else {
-            format!("{seen}, which nobody wrote")
+            format!("{seen}, which no transaction wrote")
         }
     }
 

@@ -32,7 +32,7 @@ enum Older<T> {
 }
 
 impl<T: Copy + Ord> Versions<T> {
-    /// A key that nobody wrote yet.
+    /// A key that no transaction wrote yet.
     pub(super) fn starting(at: T) -> Self {
         Self { newest: Version { at, value: Datum::Absent, is_read: true }, older: Older::None }
     }

@@ -56,7 +56,7 @@ pub(crate) fn argue_problem(
     cycle.map(|edges| Argument { support: relevant(&edges, facts.support), edges })
 }
 
-/// A value that nobody wrote.
+/// A value that no transaction wrote.
 fn from_nowhere(history: &History) -> Option<Argument> {
     let wrote = |key: KeyId, value: ValueId| {
         normal(history, history.initial_value(key)) == value

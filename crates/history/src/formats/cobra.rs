@@ -353,7 +353,7 @@ fn write_transaction(
                 let (key, value) = (content.integer_key(txn, key)?, content.integer_value(txn, value)?);
                 match writers {
                     Some(writers) => {
-                        // A value that nobody wrote has no writer to name; 0 is no transaction's id.
+                        // A value that no transaction wrote has no writer to name; 0 is no transaction's id.
                         let writer = writers.get(&(key, value)).map_or(0, |txn| ids[crate::Id::index(*txn)]);
                         record(Some(b'R'), &[writer, value, key, value]);
                     }

@@ -17,7 +17,7 @@
 //!
 //! # Initial values
 //! A line with `"isInitial": true` gives the state before the first transaction. Without it, a value that is read
-//! from a key and that nobody wrote there is what the key started with. (Should a key have two such values, one of
+//! from a key and that no transaction wrote there is what the key started with. (Should a key have two such values, one of
 //! them came from nowhere: the first counts as initial, and checking will say so.) Any other key starts absent.
 
 use super::cobra::numbered;
