@@ -31,6 +31,9 @@ pub(crate) fn name(history: &History, edges: &[Edge]) -> Anomaly {
         0 if count(EdgeKind::Rt) + count(EdgeKind::So) == edges.len() => {
             ("G0".to_owned(), Some("clocks contradict the session order"))
         }
+        0 if count(EdgeKind::Added) == edges.len() => {
+            ("cyclic-versions".to_owned(), Some("versions in a circle"))
+        }
         0 if count(EdgeKind::Wr) == 0 => ("G0".to_owned(), Some("dirty write")),
         0 => ("G1c".to_owned(), Some("circular information flow")),
         1 => (format!("G-single{item}"), Some(single(history, edges))),

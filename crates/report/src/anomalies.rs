@@ -222,7 +222,8 @@ pub const ANOMALIES: &[AnomalyRow] = &[
         &["cyclic version order"],
         Sentence(
             "What was read says that the versions of one key follow each other in a circle. It is Elle's name; here it \
-             shows as G0, G1c, internal or incompatible-order.",
+             shows as G0, G1c, internal or incompatible-order, and under this name only where assumptions or modules order \
+             the versions.",
         ),
     ),
     row(
