@@ -110,9 +110,11 @@ impl Claim {
             return None;
         }
         let plain = |level: Level| Level { session: false, realtime: false, ..level };
+        // What is assumed of the database, no transaction asks for.
+        let (claimed, _) = self.level.assumed();
         let promises = |asked: &str| {
             self.vendor.is_some_and(|vendor| vendor.level == asked)
-                || find(asked).is_some_and(|level| implies(plain(level), plain(self.level)))
+                || find(asked).is_some_and(|level| implies(plain(level), plain(claimed)))
         };
         let mut asked = history.transactions().filter_map(|txn| Some((txn, txn.level()?)));
         asked.find(|(_, asked)| !promises(asked))

@@ -85,6 +85,17 @@ impl Level {
     }
 }
 
+impl Level {
+    /// The level without assumptions on keys, and these assumptions.
+    pub fn assumed(self) -> (Self, Vec<KeyOrder>) {
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.iter().find(|it| it.3 == self && self.own.is_some()) {
+            Some((level, orders, ..)) => (*level, orders.clone()),
+            None => (self, Vec::new()),
+        }
+    }
+}
+
 /// The module of an assumption.
 #[derive(Clone, Copy, Debug)]
 struct KeyOrders {

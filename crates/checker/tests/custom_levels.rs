@@ -3,8 +3,8 @@
 use checker::oracle::oracle;
 use checker::oracle::tiny::{Shape, shrink};
 use checker::{
-    Additions, Definition, Evidence, KeyOrder, Level, Linearizable, Module, Options, Rule, Verdict, check,
-    parse_levels,
+    Additions, Claim, Definition, Evidence, KeyOrder, Level, Linearizable, Module, Options, Rule, Verdict,
+    check, parse_levels,
 };
 use history::formats::{ReadOptions, notation, read_stream};
 use history::{History, Id, KeyId, Operation, Status, Transaction, ValueId};
@@ -483,4 +483,19 @@ fn orders_of_versions_need_values_that_are_written_once() {
     let history = notation::parse(text).expect("a history");
     let level = Level::SERIALIZABLE.assuming(&[KeyOrder::Sequential], 0).expect("it can be assumed");
     assert_eq!(check(&history, level, &Options::default()).verdict.name(), "undecided");
+}
+
+/// An assumption is about the database: a transaction that asked for the level asked for enough.
+#[test]
+fn no_transaction_asks_for_an_assumption() {
+    let history =
+        notation::parse("s1: w(x,1) ~serializable\ns2: r(x,1) ~read-committed\n").expect("a history");
+    let assuming = |level: Level| level.assuming(&[KeyOrder::Sequential], 0).expect("it can be assumed");
+    let asked = |level: Level| {
+        Claim::new(level).unpromised(&history, |name| Level::parse(name).ok()).map(|(_, asked)| asked)
+    };
+    assert_eq!(asked(assuming(Level::parse("read-committed").expect("a level"))), None);
+    assert_eq!(asked(assuming(Level::SERIALIZABLE)), Some("read-committed"));
+    assert_eq!(assuming(Level::SERIALIZABLE).assumed(), (Level::SERIALIZABLE, vec![KeyOrder::Sequential]));
+    assert_eq!(Level::SERIALIZABLE.assumed(), (Level::SERIALIZABLE, Vec::new()));
 }

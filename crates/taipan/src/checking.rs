@@ -772,8 +772,8 @@ const ALLOWED_TIME_MAX: Duration = Duration::from_millis(500);
 /// The commands that show more of a violation.
 fn next_commands(file: &Path, level: Level) -> Vec<String> {
     let file = quoted(&file.display().to_string());
-    let (asked, assumed) = asked_for(level);
-    let mut flags = match asked == Level::SERIALIZABLE.name() {
+    let (asked, assumed) = level.assumed();
+    let mut flags = match asked == Level::SERIALIZABLE {
         true => String::new(),
         false => format!("--level {asked} "),
     };
@@ -781,18 +781,6 @@ fn next_commands(file: &Path, level: Level) -> Vec<String> {
         flags.push_str(&format!("--assume {what} "));
     }
     vec![format!("taipan explain {flags}{file}"), format!("taipan check {flags}--report why.html {file}")]
-}
-
-/// A level and what is assumed of keys, as flags say it.
-fn asked_for(level: Level) -> (&'static str, Vec<&'static str>) {
-    let mut parts = level.name().split('+');
-    let base = parts.next().unwrap_or_default();
-    let assumed: Vec<&str> = parts.collect();
-    let is_assumption = |part: &&str| KeyOrder::ALL.iter().any(|order| order.to_string() == **part);
-    match level.own.is_some() && assumed.iter().all(is_assumption) {
-        true => (base, assumed),
-        false => (level.name(), Vec::new()),
-    }
 }
 
 /// A file name as a shell takes it.
