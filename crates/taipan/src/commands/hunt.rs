@@ -109,6 +109,7 @@ impl Watched {
             }
             let (found, exit) = match watched.found.load(Ordering::Relaxed) {
                 0 => ("nothing was found".to_owned(), 0),
+                1 => (format!("1 finding is saved in {folder}"), 1),
                 found => (format!("{found} findings are saved in {folder}"), 1),
             };
             let _ = writeln!(

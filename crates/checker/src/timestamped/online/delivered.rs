@@ -198,8 +198,7 @@ fn line(
         out.stamp(commit.into())?;
     }
     let times_len = bytes.len();
-    let times = xxh3_64(bytes);
-    let by_times = xxh3_128(bytes);
+    let same_times = xxh3_128(bytes);
     if let Some(span) = txn.client() {
         bytes.extend_from_slice(&span.begin.to_le_bytes());
         bytes.extend_from_slice(&span.end.to_le_bytes());
@@ -229,7 +228,7 @@ fn line(
     });
     let by_times = match is_alone {
         _ if has_seq => None,
-        true => Some(by_times),
+        true => Some(same_times),
         // Those that differ in their ids are two.
         false => (has_times && id.is_none()).then_some(all),
     };
@@ -240,6 +239,7 @@ fn line(
         Some((_, commit)) if txn.is_committed() => commit.into(),
         _ => newest,
     };
+    let times = same_times as u64;
     let was = Was { content, writes, times, has_id: id.is_some(), until };
     Ok(Some(Line { id, by_times, is_alone, was }))
 }
@@ -273,8 +273,14 @@ fn put_name(out: &mut Vec<u8>, name: NameRef<'_>) {
 fn put_operation(part: &History, operation: Operation<'_>, out: &mut Vec<u8>) -> io::Result<()> {
     out.extend_from_slice(operation.name().as_bytes());
     let key = |out: &mut Vec<u8>, key: KeyId| put_name(out, part.keys().get(key));
-    let datum =
-        |out: &mut Vec<u8>, value: ValueId| Output::unsummed(out).datum(&Datum::of(part.values(), value));
+    let datum = |out: &mut Vec<u8>, value: ValueId| match value.as_inline() {
+        Some(value) => {
+            out.push(u8::MAX);
+            out.extend_from_slice(&value.to_le_bytes());
+            Ok(())
+        }
+        None => Output::unsummed(out).datum(&Datum::of(part.values(), value)),
+    };
     let range = |out: &mut Vec<u8>, range: Range| {
         for bound in [range.from, range.to] {
             out.push(u8::from(bound.is_some()));
