@@ -9,7 +9,7 @@
 
 use crate::constrain::Known;
 use crate::contents::Contents;
-use crate::explain::{self, Argument};
+use crate::explain;
 use crate::levels::{Level, Rule};
 use crate::modules;
 use crate::naming;
@@ -17,24 +17,28 @@ use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe, ob
 use crate::pigeonhole;
 use crate::pipeline::{Decision, decide, explain as explain_problem};
 use crate::prove::TRIED_MAX;
-use crate::restrict::{Part, restrict, restrict_for, restrict_to_reads};
+use crate::restrict::{Part, restrict_for, restrict_to_reads};
 use crate::rows;
 use crate::settle::settle;
 use crate::shown::Shown;
-use crate::verdict::{Anomaly, Edge, Evidence, Options, Reason, Stats, Undecided};
+use crate::verdict::{
+    Anomaly, Argument, Case, Cases, Edge, EdgeKind, Evidence, Impossible, Options, Reason, Ryow, Stats,
+    Supposition, Undecided,
+};
 use crate::weak;
 use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The transactions that a contradiction without an order speaks of.
 pub(crate) fn of_contradiction(history: &History, contradiction: &Contradiction) -> Vec<TxnId> {
     match *contradiction {
-        Contradiction::Internal { op } | Contradiction::BadRows { op } => vec![history.owner(op)],
+        Contradiction::Internal { op, .. } | Contradiction::BadRows { op } => vec![history.owner(op)],
         Contradiction::NonRepeatable { first, second } => with_writers(history, &[first, second]),
         Contradiction::NoSource { op, .. } => with_writers(history, &[op]),
         // Which appenders matter is left to the shrinking: all of them are a start.
-        Contradiction::BrokenList { op } => with_appenders(history, &[op]),
+        Contradiction::BrokenList { op, .. } => with_appenders(history, &[op]),
         Contradiction::IncompatibleLists { first, second, .. } => with_appenders(history, &[first, second]),
     }
 }
@@ -136,50 +140,94 @@ pub(crate) fn evidence(history: &History, level: Level, options: &Options, start
     if let [alone] = start[..]
         && level.rule == Rule::ReadUncommitted
         && rows::has_many(history)
-        && let Some(op) = weak::from_nowhere(history, alone)
+        && let Some(argument) = told_of_one(history, alone)
     {
         // What was seen at many keys is judged with the whole only.
-        let edges = vec![explain::bad_source(history, op, None)];
-        let anomaly = naming::name(history, &edges);
-        return Evidence { anomaly, transactions: start, edges, support: Vec::new() };
+        return argued(history, start, argument);
     }
     if let [alone] = start[..]
         && let Err(Refusal::Contradiction(contradiction)) = observe(history, options)
-        && matches!(contradiction, Contradiction::Internal { op } if history.owner(op) == alone)
+        && matches!(contradiction, Contradiction::Internal { op, .. } if history.owner(op) == alone)
     {
         // A transaction that contradicts its own writes needs nobody else.
-        let Argument { edges, support } = explain::of_contradiction(history, &contradiction);
-        let anomaly = naming::name(history, &edges);
-        return Evidence { anomaly, transactions: start, edges, support };
+        let argument = explain::of_contradiction(history, &contradiction, level, options);
+        return argued(history, start, argument);
     }
     let counted = |txns: &[TxnId]| pigeonhole::crowd(history, txns, level, options);
     if start.len() > TRIED_MAX && counted(&start).is_some_and(|it| it.needs_all(history, &start)) {
         let anomaly = naming::lost_update();
-        return Evidence { anomaly, transactions: start, edges: Vec::new(), support: Vec::new() };
+        return Evidence::new(anomaly, start, Argument::default());
     }
     let part = shrink(history, level, options, start);
     let is_small = part.txns.len() <= ARGUED_MAX;
-    let argue = || {
-        weak::argue(&with_culprits(history, &part), level, options)
-            .unwrap_or_else(|| explain::argue(&with_culprits(history, &part), level, options))
-    };
-    let argument = is_small.then(argue).flatten();
-    let mut transactions = part.txns.clone();
-    let Some(argument) = argument else {
+    let argument = is_small.then(|| argue_part(history, &part, level, options)).flatten();
+    let transactions = part.txns.clone();
+    let Some(argument) = argument.filter(|it| *it != Argument::default()) else {
         let anomaly = match counted(&transactions) {
             Some(_) => naming::lost_update(),
             None => unargued(level, transactions.len()),
         };
-        return Evidence { anomaly, transactions, edges: Vec::new(), support: Vec::new() };
+        return Evidence::new(anomaly, transactions, Argument::default());
     };
-    let whole = with_culprits(history, &part);
-    let back = Back { part: &whole, txns: &culprits_and(history, &part), whole: history };
-    let edges = back.edges(&argument.edges);
-    let anomaly = naming::name(history, &edges);
-    transactions.extend(edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
+    argued(history, transactions, argument)
+}
+
+/// Transactions with the argument about them, its name, and why those of unknown outcome took effect.
+fn argued(history: &History, mut transactions: Vec<TxnId>, mut argument: Argument) -> Evidence {
+    let shown = |argument: &Argument, txn: TxnId| {
+        let by = |edge: &&Edge| edge.kind == EdgeKind::Wr && edge.from == Some(txn) && edge.to != txn;
+        argument.edges.iter().chain(&argument.support).any(|edge| by(&edge))
+    };
+    for txn in argument.transactions() {
+        if history.transaction(txn).status() == Status::Unknown && !shown(&argument, txn) {
+            argument.support.extend(explain::effect(history, txn));
+        }
+    }
+    let anomaly = naming::name(history, &argument);
+    transactions.extend(argument.transactions());
     transactions.sort_unstable();
     transactions.dedup();
-    Evidence { anomaly, transactions, edges, support: back.edges(&argument.support) }
+    Evidence::new(anomaly, transactions, argument)
+}
+
+/// An argument of so many steps or more is not shown.
+const STEPS_MAX: usize = 4096;
+
+/// An argument as it is shown; `None` if it is too long to follow.
+fn readable(argument: Argument) -> Option<Argument> {
+    (argument.steps(STEPS_MAX) < STEPS_MAX).then(|| explain::simplified(&argument, &mut Vec::new()))
+}
+
+/// What one transaction saw that nobody wrote, at read uncommitted.
+fn told_of_one(history: &History, alone: TxnId) -> Option<Argument> {
+    explain::unexplained_by(history, alone).or_else(|| {
+        let op = weak::from_nowhere(history, alone)?;
+        let key = rows::returned(&history.operation(op)).next()?.0;
+        Some(explain::unexplained(history, op, key))
+    })
+}
+
+/// Argues on a part, in terms of the whole. What contradicts everything by itself is argued with the whole: whoever
+/// aborted belongs to no part, and tells where a value came from.
+fn argue_part(history: &History, part: &Part, level: Level, options: &Options) -> Option<Argument> {
+    let back = Back { part: &part.history, txns: &part.txns, whole: history, ryow: options.ryow };
+    let rule = if options.mixed { Rule::ReadCommitted } else { level.rule };
+    let observed = match (rule, weak::Asked::of(history, level, options)) {
+        (Rule::ReadUncommitted, _) => return explain::unexplained_value(history),
+        (_, Some(asked)) => asked.observe(&part.history, options),
+        (_, None) => observe(&part.history, options),
+    };
+    if let Err(Refusal::Contradiction(contradiction)) = observed
+        && let Some(contradiction) = back.contradiction(&contradiction)
+    {
+        let argument = explain::of_contradiction(history, &contradiction, level, options);
+        if argument != Argument::default() {
+            return Some(argument);
+        }
+    }
+    let argument = weak::argue(&part.history, level, options)
+        .unwrap_or_else(|| explain::argue(&part.history, level, options))?;
+    readable(back.argument(&readable(argument)?))
 }
 
 /// Where operations are about many keys, or lists do not show their order, a part is no history of its own: it is cut
@@ -203,39 +251,56 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
             // An order that needs none of the core to show it is none of the core's.
             let shown = asked.is_none().then(|| Shown::new(&problem));
             let mut part = shrink_problem(&problem, options, start, shown.as_ref(), impossible);
-            let argument = match (&asked, settle(&mut part, &options.budget)) {
+            let lists =
+                explain::incompatible_lists(history, options.ryow).filter(|_| part.len() <= ARGUED_MAX);
+            let lists = lists.filter(|it| it.transactions().iter().any(|txn| part.txns.contains(txn)));
+            let argument = match &asked {
                 _ if part.len() > ARGUED_MAX => None,
-                (Some(asked), _) => weak::argue_problem(history, &part, asked, options),
-                (None, Ok(())) => explain::argue_problem(history, &part, level, options),
-                (None, Err(Refusal::Contradiction(contradiction))) => {
-                    Some(explain::of_contradiction(history, &contradiction))
+                _ if lists.is_some() => lists,
+                Some(asked) => {
+                    // What predicates left waits for conclusions here.
+                    let _ = settle(&mut part, &options.budget);
+                    weak::argue_problem(history, &part, asked, options)
                 }
-                (None, Err(Refusal::Unsupported(_) | Refusal::Open(_))) => None,
+                None => argue_order(history, &mut part, level, options),
             };
             (part.txns, argument)
         }
         Err(Refusal::Contradiction(contradiction)) => {
-            let argument = explain::of_contradiction(history, &contradiction);
-            let edges = argument.edges.iter();
-            let shown: Vec<TxnId> = edges.flat_map(|edge| edge.from.into_iter().chain([edge.to])).collect();
+            let argument = explain::of_contradiction(history, &contradiction, level, options);
+            let shown = argument.transactions();
             let txns = if shown.is_empty() { start.to_vec() } else { shown };
             (txns, Some(argument))
         }
         Err(Refusal::Unsupported(_)) => (start.to_vec(), None),
         Err(Refusal::Open(_)) => return unshown(history, level),
     };
-    let Argument { edges, support } = argument.unwrap_or_default();
-    let anomaly = match edges.is_empty() {
-        true => unargued(level, transactions.len()),
-        false => naming::name(history, &edges),
-    };
+    let argument = argument.and_then(readable).unwrap_or_default();
     if is_order && falls_apart(history, level, options) {
         transactions = standing(history, level, options, transactions);
     }
-    transactions.extend(edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
-    transactions.sort_unstable();
-    transactions.dedup();
-    Evidence { anomaly, transactions, edges, support }
+    if argument == Argument::default() {
+        transactions.sort_unstable();
+        transactions.dedup();
+        return Evidence::new(unargued(level, transactions.len()), transactions, argument);
+    }
+    argued(history, transactions, argument)
+}
+
+/// Argues on a part of the problem: on conclusions that are told, where nothing depends on what was found.
+fn argue_order(history: &History, part: &mut Problem, level: Level, options: &Options) -> Option<Argument> {
+    if part.matches.is_empty()
+        && let Some(argument) = explain::argue_problem(history, part, level, options)
+    {
+        return Some(argument);
+    }
+    match settle(part, &options.budget) {
+        Ok(()) => explain::argue_problem(history, part, level, options),
+        Err(Refusal::Contradiction(contradiction)) => {
+            Some(explain::of_contradiction(history, &contradiction, level, options))
+        }
+        Err(Refusal::Unsupported(_) | Refusal::Open(_)) => None,
+    }
 }
 
 /// Whether all that was seen is what reads of single keys would have seen, and a part says it of some transactions alone: no
@@ -261,7 +326,7 @@ fn has_rebuilt_lists(history: &History, options: &Options) -> Result<bool, Undec
 fn unshown(history: &History, level: Level) -> Evidence {
     let transactions = effective(history);
     let anomaly = unargued(level, transactions.len());
-    Evidence { anomaly, transactions, edges: Vec::new(), support: Vec::new() }
+    Evidence::new(anomaly, transactions, Argument::default())
 }
 
 /// A core that stands by itself, with everything that it rests on: what made a contradiction of it was learnt from the
@@ -363,46 +428,75 @@ fn shrink_problem(
     }
 }
 
-/// The core, and whoever else wrote what a read of its only transaction returned: aborted transactions
-/// explain nothing, but they tell where a value came from.
-fn culprits_and(history: &History, part: &Part) -> Vec<TxnId> {
-    let mut txns = part.txns.clone();
-    if txns.len() > 1 {
-        return txns;
-    }
-    for &txn in &part.txns {
-        for (_, operation) in history.transaction(txn).ops() {
-            let Operation::Read { key, value, .. } = operation else { continue };
-            let last = history.values_of(value).last().copied();
-            let culprit = history.transactions().filter(|it| it.id() != txn).find(|it| {
-                it.ops().any(|(_, other)| match other {
-                    Operation::Write { key: at, value: wrote } => at == key && wrote == value,
-                    Operation::Append { key: at, value: wrote } => at == key && Some(wrote) == last,
-                    _ => false,
-                })
-            });
-            txns.extend(culprit.map(|it| it.id()));
-        }
-    }
-    txns.sort_unstable();
-    txns.dedup();
-    txns
-}
-
-fn with_culprits(history: &History, part: &Part) -> History {
-    restrict(history, &culprits_and(history, part)).history
-}
-
 /// Brings edges of a part back into the whole.
 pub(crate) struct Back<'a> {
     pub(crate) part: &'a History,
     pub(crate) txns: &'a [TxnId],
     pub(crate) whole: &'a History,
+    pub(crate) ryow: Ryow,
 }
 
 impl Back<'_> {
-    pub(crate) fn edges(&self, edges: &[Edge]) -> Vec<Edge> {
-        edges.iter().map(|edge| self.edge(edge)).collect()
+    /// An argument; cases and inferred edges are nested no deeper than they were looked for.
+    pub(crate) fn argument(&self, argument: &Argument) -> Argument {
+        if let Some((read, key)) = argument.impossible_read()
+            && let Some(whole) = explain::no_source(self.whole, self.op(read), self.key(key), self.ryow)
+        {
+            // Aborted transactions belong to no part, but they did write what was seen.
+            return whole;
+        }
+        let edges = |edges: &[Edge]| edges.iter().map(|edge| self.edge(edge)).collect();
+        let case = |case: &Case| Case {
+            suppose: self.supposition(&case.suppose),
+            argument: self.argument(&case.argument),
+        };
+        Argument {
+            edges: edges(&argument.edges),
+            support: edges(&argument.support),
+            cases: argument.cases.as_ref().map(|it| {
+                Arc::new(Cases { told: it.told.iter().map(case).collect(), left_out: it.left_out })
+            }),
+        }
+    }
+
+    fn supposition(&self, suppose: &Supposition) -> Supposition {
+        match *suppose {
+            Supposition::Source { read, key, write } => Supposition::Source {
+                read: self.op(read),
+                key: self.key(key),
+                write: write.map(|write| self.op(write)),
+            },
+            Supposition::Changed { op, key, changed } => {
+                Supposition::Changed { op: self.op(op), key: self.key(key), changed }
+            }
+        }
+    }
+
+    /// The whole has every key of a part.
+    fn key(&self, key: KeyId) -> KeyId {
+        self.whole.find_key(self.part.keys().get(key)).expect("a part has no keys of its own")
+    }
+
+    fn contradiction(&self, contradiction: &Contradiction) -> Option<Contradiction> {
+        Some(match *contradiction {
+            Contradiction::Internal { op, key } => {
+                Contradiction::Internal { op: self.op(op), key: self.key(key) }
+            }
+            Contradiction::NoSource { op, key } => {
+                Contradiction::NoSource { op: self.op(op), key: self.key(key) }
+            }
+            Contradiction::BadRows { op } => Contradiction::BadRows { op: self.op(op) },
+            Contradiction::BrokenList { op, key } => {
+                Contradiction::BrokenList { op: self.op(op), key: self.key(key) }
+            }
+            Contradiction::IncompatibleLists { first, second, key } => Contradiction::IncompatibleLists {
+                first: self.op(first),
+                second: self.op(second),
+                key: self.key(key),
+            },
+            // These are told apart in the part.
+            Contradiction::NonRepeatable { .. } => return None,
+        })
     }
 
     fn edge(&self, edge: &Edge) -> Edge {
@@ -410,21 +504,32 @@ impl Back<'_> {
             from: edge.from.map(|txn| self.txns[txn.index()]),
             to: self.txns[edge.to.index()],
             kind: edge.kind,
-            key: edge.key.and_then(|key| self.whole.find_key(self.part.keys().get(key))),
+            key: edge.key.map(|key| self.key(key)),
             predicate: edge.predicate,
-            reason: match &edge.reason {
-                Reason::Saw { read, write } => {
-                    Reason::Saw { read: self.op(*read), write: write.map(|write| self.op(write)) }
-                }
-                Reason::Missed { read, write } => {
-                    Reason::Missed { read: self.op(*read), write: self.op(*write) }
-                }
-                Reason::Overwrote { first, second } => {
-                    Reason::Overwrote { first: first.map(|first| self.op(first)), second: self.op(*second) }
-                }
-                Reason::Otherwise { because } => Reason::Otherwise { because: self.edges(because) },
-                other => other.clone(),
+            reason: self.reason(&edge.reason),
+        }
+    }
+
+    fn reason(&self, reason: &Reason) -> Reason {
+        let op = |op: OpId| self.op(op);
+        match reason {
+            Reason::Saw { read, write } => Reason::Saw { read: op(*read), write: write.map(op) },
+            Reason::Missed { read, write } => Reason::Missed { read: op(*read), write: op(*write) },
+            Reason::Overwrote { first, second, shown } => {
+                Reason::Overwrote { first: first.map(op), second: op(*second), shown: shown.map(op) }
+            }
+            Reason::Otherwise { because } => Reason::Otherwise { because: Arc::new(self.argument(because)) },
+            Reason::Impossible { op: at, why } => Reason::Impossible {
+                op: op(*at),
+                why: match *why {
+                    Impossible::Row(key) => Impossible::Row(self.key(key)),
+                    Impossible::Own(key) => Impossible::Own(self.key(key)),
+                    Impossible::Read(key) => Impossible::Read(self.key(key)),
+                    Impossible::Differs(other, key) => Impossible::Differs(op(other), self.key(key)),
+                    other => other,
+                },
             },
+            other => other.clone(),
         }
     }
 

@@ -14,22 +14,27 @@
 //! *Cost*: cubic in the size of the core, a handful of transactions; nothing here is used to decide.
 //! *Source*: the inference rules are veristrong.txt §5's pruning, run with reasons.
 
+mod direct;
+mod proof;
+
 use crate::budget::Meter;
 use crate::constrain::Nodes;
 use crate::levels::Level;
-use crate::observe::{Contradiction, INITIAL, Problem, Read, Refusal, Standing, Txn, normal, observe};
-use crate::verdict::{Edge, EdgeKind, Options, Reason};
-use crate::{rows, settle};
-use history::{History, KeyId, OpId, Operation, Status, Transaction, TxnId, ValueId};
+use crate::observe::{
+    Contradiction, INITIAL, NONE, Problem, Read, Refusal, Standing, Txn, normal, observe, observe_certain,
+};
+use crate::verdict::{Argument, Case, Edge, EdgeKind, Options, Reason, Supposition};
+use crate::{rows, settle, weak};
+pub(crate) use direct::of_contradiction as direct_contradiction;
+pub(crate) use direct::{
+    effect, incompatible_lists, no_source, unexplained, unexplained_by, unexplained_value,
+};
+use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId};
+pub(crate) use proof::{Pending, all_struck, finished, shown_by, simplified};
+use proof::{split, trimmed};
 use std::cell::Cell;
 use std::collections::VecDeque;
-
-/// An argument: the edges of a cycle in order, and what else they rest on.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Argument {
-    pub(crate) edges: Vec<Edge>,
-    pub(crate) support: Vec<Edge>,
-}
+use std::sync::Arc;
 
 /// How many suppositions may be nested.
 const DEPTH_MAX: usize = 3;
@@ -37,15 +42,31 @@ const DEPTH_MAX: usize = 3;
 const CASES_MAX: usize = 64;
 /// How many facts may be looked at in all: about a second.
 const EFFORT_MAX: u64 = 50_000_000;
+/// How many candidates a read may have that is taken apart into cases.
+const SPLIT_MAX: usize = 12;
+/// How many transactions of unknown outcome may in turn be taken to have committed.
+const UNKNOWN_MAX: usize = 4;
 
 /// Argues that a tiny history has no explanation at a level. `None`: the argument would be too long.
 pub(crate) fn argue(history: &History, level: Level, options: &Options) -> Option<Argument> {
-    let problem = match observe(history, options) {
-        Ok(problem) => problem,
-        Err(Refusal::Contradiction(contradiction)) => return Some(of_contradiction(history, &contradiction)),
-        Err(Refusal::Unsupported(_) | Refusal::Open(_)) => return None,
-    };
-    argue_problem(history, &problem, level, options)
+    if let Some(argument) = incompatible_lists(history, options.ryow) {
+        return Some(argument);
+    }
+    // What is certain follows from what was seen, step by step, unless predicate writes leave it open what was left.
+    match observe_certain(history, options, &[]) {
+        Ok(problem) if problem.matches.is_empty() => argue_problem(history, &problem, level, options),
+        Ok(_) => match observe(history, options) {
+            Ok(problem) => argue_problem(history, &problem, level, options),
+            Err(Refusal::Contradiction(contradiction)) => {
+                Some(of_contradiction(history, &contradiction, level, options))
+            }
+            Err(Refusal::Unsupported(_) | Refusal::Open(_)) => None,
+        },
+        Err(Refusal::Contradiction(contradiction)) => {
+            Some(of_contradiction(history, &contradiction, level, options))
+        }
+        Err(Refusal::Unsupported(_) | Refusal::Open(_)) => None,
+    }
 }
 
 /// Argues that a tiny problem, perhaps a part of a history's, has no explanation.
@@ -58,39 +79,123 @@ pub(crate) fn argue_problem(
     argue_cases(history, problem, level, options, &Effort::new(options))
 }
 
+/// Contradictions that need no order, as edges that speak for themselves.
+pub(crate) fn of_contradiction(
+    history: &History,
+    contradiction: &Contradiction,
+    level: Level,
+    options: &Options,
+) -> Argument {
+    of_contradiction_but(history, contradiction, level, options, &[])
+}
+
+/// As [`of_contradiction`], where some transactions of unknown outcome are taken to have committed.
+pub(crate) fn of_contradiction_but(
+    history: &History,
+    contradiction: &Contradiction,
+    level: Level,
+    options: &Options,
+    certain: &[TxnId],
+) -> Argument {
+    if let Some(argument) = direct::of_contradiction(history, contradiction, options.ryow) {
+        return argument;
+    }
+    let (reads, key) = match *contradiction {
+        Contradiction::NonRepeatable { first, second } => {
+            (vec![first, second], differing(history, first, second))
+        }
+        Contradiction::NoSource { op, key } => (vec![op], Some(key)),
+        _ => return Argument::default(),
+    };
+    let Some(key) = key else { return Argument::default() };
+    // Of several operations one may be wrong by itself.
+    let alone =
+        |&op: &OpId| direct::of_contradiction(history, &Contradiction::NoSource { op, key }, options.ryow);
+    if let Some(argument) = reads.iter().rev().find_map(alone) {
+        return argument;
+    }
+    let asked = weak::Asked::of(history, level, options);
+    // Two operations of one transaction that differ: the levels below tell them apart.
+    if asked.is_none()
+        && let Some(argument) = weak::argue_apart(history, reads[0], key, level, options, certain)
+    {
+        return argument;
+    }
+    let observe = |taken: &[TxnId]| match &asked {
+        Some(asked) => asked.observe_unsettled(history, options, taken),
+        None => observe_certain(history, options, taken),
+    };
+    let again =
+        |found: &Contradiction, taken: &[TxnId]| of_contradiction_but(history, found, level, options, taken);
+    unsettled_writers(history, (&reads, key), certain, &observe, &again).unwrap_or_else(|| match reads[..] {
+        [first, second] => direct::different(history, first, second, key),
+        _ => direct::unordered(history, reads[0], key),
+    })
+}
+
+/// Whoever wrote what was read is of unknown outcome: then it took effect, and what contradicts that is the reason.
+fn unsettled_writers(
+    history: &History,
+    (reads, key): (&[OpId], KeyId),
+    certain: &[TxnId],
+    observe: &dyn Fn(&[TxnId]) -> Result<Problem, Refusal>,
+    again: &dyn Fn(&Contradiction, &[TxnId]) -> Argument,
+) -> Option<Argument> {
+    let read = reads[0];
+    let is_open = |write: &OpId| {
+        let writer = history.owner(*write);
+        history.transaction(writer).status() == Status::Unknown && !certain.contains(&writer)
+    };
+    if reads.len() > 1 || certain.len() >= UNKNOWN_MAX {
+        return None;
+    }
+    let strike = |write: OpId| {
+        let mut taken = certain.to_vec();
+        taken.push(history.owner(write));
+        let argument = match observe(&taken) {
+            Err(Refusal::Contradiction(found)) => again(&found, &taken),
+            // What it saw in turn may be of somebody who cannot have taken effect.
+            _ => unexplained_by(history, history.owner(write)).or_else(|| {
+                let own = history.transaction(history.owner(write)).ops();
+                let mut seen = own
+                    .flat_map(|(op, it)| rows::returned(&it).map(|(key, _)| (op, key)).collect::<Vec<_>>());
+                seen.find_map(|(op, key)| unsettled_writers(history, (&[op], key), &taken, observe, again))
+            })?,
+        };
+        let suppose = Supposition::Source { read, key, write: Some(write) };
+        (argument != Argument::default()).then_some(Case { suppose, argument })
+    };
+    let parts = direct::Sources::of_parts(history, read, key);
+    let open =
+        parts.into_iter().filter(|it| !it.initial && !it.fair.is_empty() && it.fair.iter().all(is_open));
+    let mut struck = open.filter_map(|it| it.fair.into_iter().map(strike).collect::<Option<Vec<Case>>>());
+    struck.next().map(|all| all_struck(history, all))
+}
+
 /// What was spent on an argument.
 #[derive(Debug)]
-struct Effort<'o> {
+pub(crate) struct Effort<'o> {
     cases: Cell<usize>,
     facts: Cell<u64>,
     meter: Meter<'o>,
 }
 
 impl<'o> Effort<'o> {
-    fn new(options: &'o Options) -> Self {
+    pub(crate) fn new(options: &'o Options) -> Self {
         Self { cases: Cell::new(0), facts: Cell::new(0), meter: options.budget.meter() }
     }
 
-    fn spend(&self, facts: usize) {
+    pub(crate) fn spend(&self, facts: usize) {
         let spent = if self.meter.steps(facts).is_ok() { facts as u64 } else { EFFORT_MAX };
         self.facts.set(self.facts.get().saturating_add(spent));
     }
 
-    fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.facts.get() > EFFORT_MAX
     }
 }
 
-/// Something that may have been.
-#[derive(Clone, Copy)]
-enum Case {
-    Alternative(u32),
-    TookEffect(Txn),
-    TookNoEffect(Txn),
-}
-
-/// Where what was left depends on what was found, or on whether somebody took effect at all: argues for one case after
-/// the other.
+/// Where what was left depends on what was found: argues for one case after the other.
 fn argue_cases(
     history: &History,
     problem: &Problem,
@@ -98,108 +203,53 @@ fn argue_cases(
     options: &Options,
     effort: &Effort<'_>,
 ) -> Option<Argument> {
-    let cases: Vec<Case> = match problem.matches.first() {
-        Some(it) => {
-            let is_possible = |it: &u32| problem.alternatives[*it as usize].is_possible;
-            (it.first..it.end).filter(is_possible).map(Case::Alternative).collect()
-        }
-        None => {
-            let mut facts = Facts::known(history, problem, level, options.clock_skew, effort);
-            if let Some(cycle) = facts.refute(DEPTH_MAX) {
-                let support = relevant(&cycle, facts.support);
-                return Some(Argument { edges: cycle, support });
-            }
-            let open = problem.standing.iter().position(|&standing| standing == Standing::Maybe)? as Txn;
-            vec![Case::TookNoEffect(open), Case::TookEffect(open)]
-        }
+    let Some(open) = problem.matches.first() else {
+        return Facts::known(history, problem, level, options, effort).refute(DEPTH_MAX);
     };
-    let mut argument = Argument::default();
-    for case in cases {
+    let mut all = Vec::new();
+    let is_possible = |it: &u32| problem.alternatives[*it as usize].is_possible;
+    let possible = || (open.first..open.end).filter(is_possible);
+    let tells_found = possible().all(|case| found(history, problem, case).is_some());
+    for case in possible() {
         effort.cases.set(effort.cases.get() + 1);
         if effort.cases.get() > CASES_MAX || effort.is_spent() {
             return None;
         }
-        let mut supposed = problem.clone();
-        let settled = match case {
-            Case::Alternative(it) => settle::suppose(&mut supposed, it, &options.budget),
-            Case::TookEffect(txn) => {
-                settle::suppose_standing(&mut supposed, txn, Standing::In, &options.budget)
-            }
-            Case::TookNoEffect(txn) => {
-                settle::suppose_standing(&mut supposed, txn, Standing::Out, &options.budget)
-            }
+        let changed = problem.alternatives[case as usize].version != NONE;
+        let suppose = match found(history, problem, case).filter(|_| tells_found) {
+            Some((read, write)) => Supposition::Source { read, key: KeyId(open.key), write },
+            None => Supposition::Changed { op: open.op, key: KeyId(open.key), changed },
         };
-        let of_case = match settled {
+        let mut supposed = problem.clone();
+        let argument = match settle::suppose(&mut supposed, case, &options.budget) {
             Ok(()) => argue_cases(history, &supposed, level, options, effort)?,
-            Err(Refusal::Contradiction(contradiction)) => of_contradiction(history, &contradiction),
+            Err(Refusal::Contradiction(contradiction)) => {
+                of_contradiction(history, &contradiction, level, options)
+            }
             Err(Refusal::Unsupported(_) | Refusal::Open(_)) => return None,
         };
-        // The last case is the one shown; the others say why it is the last.
-        let before = std::mem::replace(&mut argument.edges, of_case.edges);
-        argument.support.extend(before.into_iter().chain(of_case.support));
+        all.push(Case { suppose, argument });
     }
-    Some(argument)
-}
-
-/// Of the orders that were inferred on the way, those that say why somebody on the cycle missed a version, and those that
-/// these follow from. Everything else stays.
-pub(crate) fn relevant(cycle: &[Edge], support: Vec<Edge>) -> Vec<Edge> {
-    let is_order = |edge: &Edge| edge.kind == EdgeKind::Ww && matches!(edge.reason, Reason::Otherwise { .. });
-    let mut missed: Vec<TxnId> = Vec::new();
-    note_missed(cycle, &mut missed);
-    support
-        .iter()
-        .filter(|edge| !is_order(edge))
-        .for_each(|edge| note_missed(std::slice::from_ref(edge), &mut missed));
-    let mut kept = vec![false; support.len()];
-    // Each round follows what the last one kept.
-    while let Some(next) = (0..support.len())
-        .find(|&index| !kept[index] && (!is_order(&support[index]) || missed.contains(&support[index].to)))
-    {
-        kept[next] = true;
-        note_missed(std::slice::from_ref(&support[next]), &mut missed);
-    }
-    let mut shown: Vec<Edge> = Vec::new();
-    for (edge, _) in support.into_iter().zip(kept).filter(|(_, kept)| *kept) {
-        if !shown.contains(&edge) && !cycle.contains(&edge) {
-            shown.push(edge);
-        }
-    }
-    shown
-}
-
-/// Notes whose versions were missed, also in what edges follow from.
-fn note_missed(edges: &[Edge], missed: &mut Vec<TxnId>) {
-    let mut open: Vec<&Edge> = edges.iter().collect();
-    while let Some(edge) = open.pop() {
-        match &edge.reason {
-            Reason::Missed { .. } => missed.push(edge.to),
-            Reason::Otherwise { because } => open.extend(because),
-            _ => {}
-        }
+    match all.len() {
+        0 => Some(direct::unfit(history, open.op, KeyId(open.key))),
+        1 => all.pop().map(|only| only.argument),
+        _ => Some(split(history, all)),
     }
 }
 
-/// Contradictions that need no order, as edges that speak for themselves.
-pub(crate) fn of_contradiction(history: &History, contradiction: &Contradiction) -> Argument {
-    let edges = match *contradiction {
-        Contradiction::Internal { op } => internal(history, op),
-        Contradiction::NonRepeatable { first, second } => non_repeatable(history, first, second),
-        Contradiction::NoSource { op, key } => vec![bad_source(history, op, Some(key))],
-        Contradiction::BadRows { op } => match rows::twice(&history.operation(op)) {
-            Some(key) => vec![twice(history, op, key)],
-            None => vec![bad_source(history, op, None)],
-        },
-        Contradiction::BrokenList { op } => vec![bad_source(history, op, None)],
-        Contradiction::IncompatibleLists { first, second, key } => {
-            [first, second].map(|read| bad_source(history, read, Some(key))).to_vec()
-        }
-    };
-    Argument { edges, support: Vec::new() }
+/// The version that an operation found in an alternative, where that is one: the operation, and the write that made it.
+fn found(history: &History, problem: &Problem, alternative: u32) -> Option<(OpId, Option<OpId>)> {
+    let read = problem.reads.get(problem.alternatives[alternative as usize].read as usize)?;
+    let write = || (read.source != INITIAL).then(|| write_op(history, problem, read.source));
+    read.is_known().then(|| (read.op, write()))
 }
 
-fn edge(history: &History, from: Option<TxnId>, to: TxnId, kind: EdgeKind, op: OpId, reason: Reason) -> Edge {
-    Edge { from, to, kind, key: history.operation(op).key(), predicate: false, reason }
+/// Whether what some predicate write left depends on what it found.
+fn has_open_writes(history: &History) -> bool {
+    let mut all = history.transactions().flat_map(|it| it.ops());
+    all.any(|(_, it)| {
+        matches!(it, Operation::Update { keys: None, .. } | Operation::DeleteWhere { keys: None, .. })
+    })
 }
 
 /// Whether an operation saw nothing at a key because of its predicate or its range.
@@ -207,26 +257,6 @@ fn is_by_predicate(history: &History, op: OpId, key: KeyId) -> bool {
     let operation = history.operation(op);
     rows::is_about_many(&operation)
         && !matches!(rows::row_of(&operation, key), value if value.is_known() && value != ValueId::ABSENT)
-}
-
-/// Two rows of one key: the second, as a rule, is what the transaction itself wrote.
-fn twice(history: &History, read: OpId, key: KeyId) -> Edge {
-    let txn = history.owner(read);
-    let own = history.transaction(txn).ops().take_while(|&(op, _)| op < read);
-    let write = own.filter(|(_, it)| it.key() == Some(key) && is_write(it)).last().map(|(op, _)| op);
-    let from = write.map(|_| txn);
-    let edge = edge(history, from, txn, EdgeKind::Wr, read, Reason::Saw { read, write });
-    Edge { key: Some(key), ..edge }
-}
-
-/// The read that contradicts its transaction's own last write.
-fn internal(history: &History, read: OpId) -> Vec<Edge> {
-    let txn = history.owner(read);
-    let key = history.operation(read).key();
-    let own = history.transaction(txn).ops().take_while(|&(op, _)| op < read);
-    let write = own.filter(|(_, it)| it.key() == key && is_write(it)).last();
-    let Some((write, _)) = write else { return vec![bad_source(history, read, None)] };
-    vec![edge(history, Some(txn), txn, EdgeKind::Rw, read, Reason::Missed { read, write })]
 }
 
 pub(crate) fn is_write(operation: &Operation<'_>) -> bool {
@@ -251,92 +281,11 @@ pub(crate) fn write_op(history: &History, problem: &Problem, version: u32) -> Op
     writes.last().expect("a version has an operation that wrote it").0
 }
 
-/// Two reads of one key, or rows about it: the second saw a version that the first missed.
-fn non_repeatable(history: &History, first: OpId, second: OpId) -> Vec<Edge> {
-    let txn = history.owner(first);
-    let key = differing(history, first, second);
-    let newer = writers(history, second, key).next().map(|write| (second, first, write));
-    let older = writers(history, first, key).next().map(|write| (first, second, write));
-    let Some((saw, missed, write)) = newer.or(older) else { return vec![bad_source(history, second, key)] };
-    let writer = history.owner(write);
-    let at_key = |edge: Edge, op: OpId| Edge {
-        key: edge.key.or(key),
-        predicate: key.is_some_and(|key| is_by_predicate(history, op, key)),
-        ..edge
-    };
-    let seen = Reason::Saw { read: saw, write: Some(write) };
-    vec![
-        at_key(edge(history, Some(writer), txn, EdgeKind::Wr, saw, seen), saw),
-        at_key(
-            edge(history, Some(txn), writer, EdgeKind::Rw, missed, Reason::Missed { read: missed, write }),
-            missed,
-        ),
-    ]
-}
-
 /// A key at which two operations saw different things: the one that a read of a single key is about, also where lists
 /// differ only without what the transaction appended in between.
 fn differing(history: &History, first: OpId, second: OpId) -> Option<KeyId> {
     let operations = [history.operation(first), history.operation(second)];
-    if let Some(key) = operations.iter().find_map(Operation::key) {
-        return Some(key);
-    }
-    let rows = |operation: &Operation<'_>| match *operation {
-        Operation::Scan { rows: Some(rows), .. }
-        | Operation::Iterate { rows: Some(rows), .. }
-        | Operation::Query { rows: Some(rows), .. } => rows.iter().map(|row| row.key).collect(),
-        _ => Vec::new(),
-    };
-    let mut keys = operations.iter().flat_map(rows);
-    keys.find(|&key| rows::row_of(&operations[0], key) != rows::row_of(&operations[1], key))
-}
-
-/// The operations of other transactions that wrote (the end of) what a read returned: those of transactions that took
-/// effect first, and of these the ones that the clients' clocks make plausible.
-fn writers(history: &History, read: OpId, key: Option<KeyId>) -> impl Iterator<Item = OpId> + '_ {
-    let (key, value) = match (history.operation(read), key) {
-        (Operation::Read { key, value, .. }, _) => (Some(key), value),
-        (many, Some(key)) => (Some(key), rows::row_of(&many, key)),
-        _ => (None, ValueId::UNKNOWN),
-    };
-    let last = history.values_of(value).last().copied();
-    let reader = history.owner(read);
-    let mut found: Vec<(bool, u8, OpId)> = Vec::new();
-    for transaction in history.transactions().filter(|it| it.id() != reader) {
-        for (op, operation) in transaction.ops() {
-            let wrote = match operation {
-                Operation::Write { key: at, value: it } => Some(at) == key && it == value,
-                Operation::Delete { key: at } => Some(at) == key && value == ValueId::ABSENT,
-                Operation::Append { key: at, value: it } => Some(at) == key && Some(it) == last,
-                _ => false,
-            };
-            if wrote {
-                let is_aborted = transaction.status() == Status::Aborted;
-                found.push((is_aborted, plausibility(transaction, history.transaction(reader)), op));
-            }
-        }
-    }
-    found.sort_unstable();
-    found.into_iter().map(|(_, _, op)| op)
-}
-
-/// How far the clients' clocks let a reader have seen a writer: 0 where they overlap or do not say, 1 where the writer was
-/// done before, 2 where it began too late.
-fn plausibility(writer: Transaction<'_>, reader: Transaction<'_>) -> u8 {
-    match (writer.client(), reader.client()) {
-        (Some(writer), Some(reader)) if writer.begin > reader.end => 2,
-        (Some(writer), Some(reader)) if writer.end < reader.begin => 1,
-        _ => 0,
-    }
-}
-
-/// A read that no version explains: who wrote it after all, or nobody.
-pub(crate) fn bad_source(history: &History, read: OpId, key: Option<KeyId>) -> Edge {
-    let txn = history.owner(read);
-    let write = writers(history, read, key).next();
-    let from = write.map(|write| history.owner(write));
-    let edge = edge(history, from, txn, EdgeKind::Wr, read, Reason::Saw { read, write });
-    Edge { key: edge.key.or(key), ..edge }
+    operations.iter().find_map(Operation::key).or_else(|| direct::differing(history, first, second))
 }
 
 /// One point comes before another.
@@ -353,12 +302,23 @@ struct Fact {
 struct Facts<'a> {
     history: &'a History,
     problem: &'a Problem,
+    level: Level,
+    options: &'a Options,
     nodes: Nodes,
     effort: &'a Effort<'a>,
+    /// Who took effect as far as is known here.
+    is_in: Vec<bool>,
     facts: Vec<Fact>,
     /// For each read the version it saw, once that is settled.
     sources: Vec<Option<u32>>,
+    /// Orders that others follow from without being facts, and reads that show that somebody took effect.
     support: Vec<Edge>,
+    /// How much of that was there before this was supposed.
+    base: usize,
+    /// Reads of which all candidates but one were struck out.
+    pending: Vec<Pending>,
+    /// Whether transactions that contradict themselves are candidates, too: whatever strikes them out is told.
+    tells_all: bool,
 }
 
 /// An open question's answer: `first` is overwritten by `second`.
@@ -369,65 +329,100 @@ impl<'a> Facts<'a> {
         history: &'a History,
         problem: &'a Problem,
         level: Level,
-        skew: i64,
+        options: &'a Options,
         effort: &'a Effort<'a>,
     ) -> Self {
-        let sources = problem.reads.iter().map(|read| read.is_known().then_some(read.source)).collect();
+        let sources = problem.reads.iter().map(|read| problem.certain_source(read)).collect();
         let mut facts = Self {
             history,
             problem,
+            level,
+            options,
             nodes: Nodes::of(level),
             effort,
+            is_in: vec![false; problem.len()],
             facts: Vec::new(),
             sources,
             support: Vec::new(),
+            base: 0,
+            pending: Vec::new(),
+            tells_all: !has_open_writes(history),
         };
         let live: Vec<Txn> =
             (0..problem.len() as Txn).filter(|&txn| problem.standing[txn as usize] == Standing::In).collect();
-        for &txn in &live {
-            if facts.nodes.points == 2 {
-                facts.facts.push(Fact { from: facts.begin(txn), to: facts.commit(txn), edge: None });
+        live.into_iter().for_each(|txn| facts.activate(txn));
+        facts
+    }
+
+    /// A transaction took effect: everything that follows of it and of those whose writes it certainly saw.
+    fn activate(&mut self, txn: Txn) {
+        let mut work = vec![txn];
+        while let Some(txn) = work.pop() {
+            if std::mem::replace(&mut self.is_in[txn as usize], true) {
+                continue;
             }
-            let previous = problem.previous[txn as usize];
-            if level.session && previous != u32::MAX {
-                facts.add(previous, txn, EdgeKind::So, None, Reason::Session);
-            }
-        }
-        if level.realtime {
-            for &first in &live {
-                for &second in &live {
-                    if facts.ended_before(first, second, skew) {
-                        facts.add(first, second, EdgeKind::Rt, None, Reason::Clock);
+            self.add_orders(txn);
+            for index in self.problem.read_ids(txn) {
+                let read = self.problem.reads[index];
+                if let Some(source) = self.sources[index].filter(|&source| source < INITIAL) {
+                    let writer = self.writer(source);
+                    self.add_seen(&read, source);
+                    if !self.is_in(writer) {
+                        self.support.extend(self.facts.last().and_then(|fact| fact.edge.clone()));
+                        work.push(writer);
                     }
                 }
             }
         }
-        for &(first, second, by) in &problem.added {
-            if facts.is_in(first) && facts.is_in(second) {
-                let reason = Reason::Module { name: level.modules()[by as usize].name() };
-                facts.add(first, second, EdgeKind::Added, None, reason);
+    }
+
+    /// The orders that one more transaction brings.
+    fn add_orders(&mut self, txn: Txn) {
+        if self.nodes.points == 2 {
+            self.facts.push(Fact { from: self.begin(txn), to: self.commit(txn), edge: None });
+        }
+        let previous = self.problem.previous[txn as usize];
+        if self.level.session && previous != NONE && self.is_in(previous) {
+            self.add(previous, txn, EdgeKind::So, None, Reason::Session);
+        }
+        let others: Vec<Txn> =
+            (0..self.problem.len() as Txn).filter(|&it| self.is_in(it) && it != txn).collect();
+        for other in others {
+            if self.level.session && self.problem.previous[other as usize] == txn {
+                self.add(txn, other, EdgeKind::So, None, Reason::Session);
+            }
+            for (first, second) in [(txn, other), (other, txn)] {
+                if self.level.realtime && self.ended_before(first, second) {
+                    self.add(first, second, EdgeKind::Rt, None, Reason::Clock);
+                }
             }
         }
-        for read in &problem.reads {
-            if read.is_known() && facts.is_in(read.txn) {
-                facts.add_seen(read, read.source);
+        for &(first, second, by) in &self.problem.added {
+            if [first, second].contains(&txn) && self.is_in(first) && self.is_in(second) {
+                let reason = Reason::Module { name: self.level.modules()[by as usize].name() };
+                self.add(first, second, EdgeKind::Added, None, reason);
             }
         }
-        for &(first, second) in &problem.chains {
-            let reason =
-                Reason::Overwrote { first: Some(facts.write_op(first)), second: facts.write_op(second) };
-            facts.add(facts.writer(first), facts.writer(second), EdgeKind::Ww, Some(first), reason);
+        for &(first, second) in &self.problem.chains {
+            let ends = [self.writer(first), self.writer(second)];
+            // Lists that contradict each other put a version before itself; no step says why.
+            if ends[0] != ends[1] && ends.contains(&txn) && ends.iter().all(|&it| self.is_in(it)) {
+                let (one, two) = (self.write_op(first), self.write_op(second));
+                let shown = shown_by(self.history, one, two);
+                let reason = Reason::Overwrote { first: Some(one), second: two, shown };
+                self.add(ends[0], ends[1], EdgeKind::Ww, Some(first), reason);
+            }
         }
-        facts
     }
 
     fn is_in(&self, txn: Txn) -> bool {
-        self.problem.standing[txn as usize] == Standing::In
+        self.is_in[txn as usize]
     }
 
-    fn ended_before(&self, first: Txn, second: Txn, skew: i64) -> bool {
+    fn ended_before(&self, first: Txn, second: Txn) -> bool {
         let span = |txn: Txn| self.history.transaction(self.id(txn));
         let (one, two) = (span(first), span(second));
+        let skew = self.options.clock_skew;
         one.is_committed()
             && one.client().zip(two.client()).is_some_and(|(a, b)| a.end.saturating_add(skew) < b.begin)
     }
@@ -551,10 +546,10 @@ impl<'a> Facts<'a> {
     // ---- conclusions ----
 
     /// Draws conclusions until the facts close a cycle; supposes answers where that is not enough.
-    fn refute(&mut self, depth: usize) -> Option<Vec<Edge>> {
+    fn refute(&mut self, depth: usize) -> Option<Argument> {
         loop {
             if let Some(cycle) = self.cycle() {
-                return Some(cycle);
+                return Some(self.finish(Argument::new(cycle, Vec::new())));
             }
             if self.effort.is_spent() {
                 return None;
@@ -562,10 +557,30 @@ impl<'a> Facts<'a> {
             if self.conclude() {
                 continue;
             }
-            if depth == 0 || !self.suppose(depth) {
+            match self.strike() {
+                Some(Some(argument)) => return Some(self.finish(argument)),
+                Some(None) => continue,
+                None => {}
+            }
+            if depth == 0 {
                 return None;
             }
+            if !self.suppose(depth) {
+                let argument = self.split(depth - 1)?;
+                return Some(self.finish(argument));
+            }
         }
+    }
+
+    /// An argument with what it rests on, as a case of each read whose other candidates were struck out.
+    fn finish(&mut self, argument: Argument) -> Argument {
+        finished(self.history, argument, &self.support[self.base..], std::mem::take(&mut self.pending))
+    }
+
+    /// The same facts, where something more is supposed.
+    fn branch(&self) -> Self {
+        self.effort.spend(self.facts.len());
+        Self { pending: Vec::new(), base: self.support.len(), ..self.clone() }
     }
 
     /// One round of conclusions. False: there was nothing new.
@@ -576,9 +591,8 @@ impl<'a> Facts<'a> {
             if !self.is_in(read.txn) || self.effort.is_spent() {
                 continue;
             }
-            match self.sources[index] {
-                Some(source) => self.conclude_from_read(&read, source),
-                None => self.conclude_source(index, &read),
+            if let Some(source) = self.sources[index] {
+                self.conclude_from_read(&read, source);
             }
         }
         if self.nodes.points == 2 {
@@ -595,7 +609,7 @@ impl<'a> Facts<'a> {
     }
 
     fn conclude_from_read(&mut self, read: &Read, source: u32) {
-        let source_txn = if source == INITIAL { u32::MAX } else { self.writer(source) };
+        let source_txn = if source == INITIAL { NONE } else { self.writer(source) };
         for other in self.other_versions(read.key, [source_txn, read.txn]) {
             let writer = self.writer(other);
             let rw = self.missed(read, other);
@@ -604,18 +618,7 @@ impl<'a> Facts<'a> {
                     self.facts.push(rw.clone());
                 } else if let Some(because) = self.path(self.commit(source_txn), self.commit(writer)) {
                     // W ⇝ S, so the reader of W comes before S.
-                    match &because[..] {
-                        [edge] if edge.kind == EdgeKind::Ww => {
-                            // An order that was inferred is told with what it follows from.
-                            let inferred = matches!(edge.reason, Reason::Otherwise { .. });
-                            self.support.extend(inferred.then(|| edge.clone()));
-                        }
-                        _ => {
-                            let key = Some(read.key);
-                            let reason = Reason::Otherwise { because };
-                            self.support.push(self.edge(source_txn, writer, EdgeKind::Ww, key, reason));
-                        }
-                    }
+                    self.show_behind(source_txn, writer, read.key, because);
                     self.facts.push(rw.clone());
                 }
             }
@@ -623,10 +626,32 @@ impl<'a> Facts<'a> {
                 // S ⇝ T, so S comes before W.
                 if let Some(mut because) = self.path(self.commit(writer), self.begin(read.txn)) {
                     because.insert(0, rw.edge.expect("an anti-dependency is shown"));
+                    let because = self.because(because);
                     self.add(writer, source_txn, EdgeKind::Ww, Some(other), Reason::Otherwise { because });
                 }
             }
         }
+    }
+
+    /// That a source comes before what was missed, where no single edge says so.
+    fn show_behind(&mut self, source: Txn, missed: Txn, key: u32, because: Vec<Edge>) {
+        match &because[..] {
+            [edge] if edge.kind == EdgeKind::Ww => {
+                // An order that was inferred is told with what it follows from.
+                let inferred = matches!(edge.reason, Reason::Otherwise { .. });
+                self.support.extend(inferred.then(|| edge.clone()));
+            }
+            _ => {
+                let because = self.because(because);
+                let reason = Reason::Otherwise { because };
+                self.support.push(self.edge(source, missed, EdgeKind::Ww, Some(key), reason));
+            }
+        }
+    }
+
+    /// What an inferred order follows from. What that rests on in turn is found when the whole argument is there.
+    fn because(&self, edges: Vec<Edge>) -> Arc<Argument> {
+        Arc::new(Argument::new(edges, Vec::new()))
     }
 
     fn has(&self, from: u32, to: u32) -> bool {
@@ -634,60 +659,112 @@ impl<'a> Facts<'a> {
         self.facts.iter().any(|fact| fact.from == from && fact.to == to)
     }
 
-    /// Strikes out candidates that cannot be what a read saw.
-    fn conclude_source(&mut self, index: usize, read: &Read) {
-        let candidates: Vec<u32> = self.problem.candidates(read).collect();
-        let mut left = Vec::new();
-        let mut struck = Vec::new();
-        for candidate in candidates {
-            match self.why_not(read, candidate) {
-                Some(mut because) => struck.append(&mut because),
-                None => left.push(candidate),
-            }
-        }
-        match left[..] {
-            [only] => {
-                self.sources[index] = Some(only);
-                self.support.append(&mut struck);
-                self.add_seen(read, only);
-                if only == INITIAL {
-                    // Something changed even if no edge says so.
-                    self.conclude_from_read(read, only);
-                }
-            }
-            [] => {
-                // Every candidate is impossible: the cycle of the first one is as good as any.
-                let first = self.problem.candidates(read).find(|&version| version != INITIAL);
-                if let Some(first) = first {
-                    self.sources[index] = Some(first);
-                    self.add_seen(read, first);
-                }
-            }
-            _ => {}
+    /// What a read can have seen, as far as nothing is concluded: also from those who contradict themselves.
+    fn candidates(&self, read: &Read) -> Vec<u32> {
+        match self.tells_all {
+            _ if read.is_known() => vec![read.source],
+            true => self.problem.all_candidates(read).collect(),
+            false => self.problem.candidates(read).collect(),
         }
     }
 
-    /// The cycle that a candidate would close.
-    fn why_not(&self, read: &Read, candidate: u32) -> Option<Vec<Edge>> {
-        let reader = self.begin(read.txn);
-        let candidate_txn = if candidate == INITIAL { u32::MAX } else { self.writer(candidate) };
-        if candidate != INITIAL
-            && let Some(path) = self.path(reader, self.commit(candidate_txn))
-        {
-            return Some(path);
-        }
-        for other in self.other_versions(read.key, [candidate_txn, read.txn]) {
-            let writer = self.writer(other);
-            let hidden = match candidate {
-                INITIAL => Some(Vec::new()),
-                _ => self.path(self.commit(candidate_txn), self.commit(writer)),
-            };
-            if let (Some(mut first), Some(mut second)) = (hidden, self.path(self.commit(writer), reader)) {
-                first.append(&mut second);
-                return Some(first);
+    /// Looks for a read of which all candidates but one, or all, cannot be what it saw. The outer `None`: there is none;
+    /// the inner one: one candidate was left, and is known now.
+    fn strike(&mut self) -> Option<Option<Argument>> {
+        for index in 0..self.problem.reads.len() {
+            let read = self.problem.reads[index];
+            if self.sources[index].is_some() || !self.is_in(read.txn) {
+                continue;
+            }
+            let mut left = Vec::new();
+            let mut struck = Vec::new();
+            for candidate in self.candidates(&read) {
+                match self.why_not(&read, candidate) {
+                    Some(argument) => {
+                        struck.push(Case { suppose: self.supposition(&read, candidate), argument });
+                    }
+                    None => left.push(candidate),
+                }
+                if left.len() > 1 || self.effort.is_spent() {
+                    break;
+                }
+            }
+            match left[..] {
+                [] if !struck.is_empty() => return Some(Some(all_struck(self.history, struck))),
+                [only] if !self.problem.is_out(only) => {
+                    let suppose = self.supposition(&read, only);
+                    let place = self.support.len() - self.base;
+                    self.pending.push(Pending::new(self.history, suppose, struck, place));
+                    self.saw(index, only);
+                    return Some(None);
+                }
+                _ => {}
             }
         }
         None
+    }
+
+    fn supposition(&self, read: &Read, candidate: u32) -> Supposition {
+        let write = (candidate != INITIAL).then(|| self.write_op(candidate));
+        Supposition::Source { read: read.op, key: KeyId(read.key), write }
+    }
+
+    /// A read saw this version.
+    fn saw(&mut self, index: usize, version: u32) {
+        let read = self.problem.reads[index];
+        self.sources[index] = Some(version);
+        if version != INITIAL {
+            self.add_seen(&read, version);
+            self.activate(self.writer(version));
+        }
+    }
+
+    /// The cycle that a candidate would close, or why its transaction did not take effect.
+    fn why_not(&self, read: &Read, candidate: u32) -> Option<Argument> {
+        let reader = self.begin(read.txn);
+        let mut branch = self.branch();
+        let told = |branch: &Self, cycle: Vec<Edge>| {
+            let cycle = Argument::new(cycle, Vec::new());
+            Some(trimmed(self.history, cycle, &branch.support[branch.base..]))
+        };
+        let (writer, commit) = match candidate {
+            INITIAL => (NONE, None),
+            _ => (self.writer(candidate), Some(self.commit(self.writer(candidate)))),
+        };
+        if let Some(mut cycle) = commit.and_then(|commit| self.path(reader, commit)) {
+            branch.add_seen(read, candidate);
+            cycle.push(branch.facts.pop()?.edge?);
+            return told(&branch, cycle);
+        }
+        for other in self.other_versions(read.key, [writer, read.txn]) {
+            let seen = self.commit(self.writer(other));
+            let behind = commit.map_or(Some(Vec::new()), |commit| self.path(commit, seen));
+            if let (Some(behind), Some(mut cycle)) = (behind, self.path(seen, reader)) {
+                if candidate != INITIAL {
+                    branch.show_behind(writer, self.writer(other), read.key, behind);
+                }
+                cycle.push(self.missed(read, other).edge?);
+                return told(&branch, cycle);
+            }
+        }
+        if candidate == INITIAL { None } else { self.why_out(writer) }
+    }
+
+    /// Why somebody of unknown outcome did not take effect, whatever others did.
+    fn why_out(&self, txn: Txn) -> Option<Argument> {
+        let id = self.id(txn);
+        if self.problem.standing[txn as usize] != Standing::Out
+            || self.history.transaction(id).status() != Status::Unknown
+        {
+            return None;
+        }
+        match observe_certain(self.history, self.options, &[id]) {
+            Err(Refusal::Contradiction(found)) => {
+                let argument = of_contradiction_but(self.history, &found, self.level, self.options, &[id]);
+                (argument != Argument::default()).then_some(argument)
+            }
+            _ => None,
+        }
     }
 
     /// Snapshot isolation: writers of one key do not overlap.
@@ -701,6 +778,7 @@ impl<'a> Facts<'a> {
                         continue;
                     }
                     if let Some(because) = self.path(self.begin(one), self.commit(two)) {
+                        let because = self.because(because);
                         self.add(one, two, EdgeKind::Ww, Some(first), Reason::Otherwise { because });
                     }
                 }
@@ -712,10 +790,10 @@ impl<'a> Facts<'a> {
     fn suppose(&mut self, depth: usize) -> bool {
         for depth in 0..depth {
             for (answer, opposite) in self.open_questions() {
-                let mut supposed = self.clone();
-                supposed.take(answer, Reason::Otherwise { because: Vec::new() });
+                let mut supposed = self.branch();
+                supposed.take(answer, Reason::Supposed);
                 if let Some(because) = supposed.refute(depth) {
-                    self.take(opposite, Reason::Otherwise { because });
+                    self.take(opposite, Reason::Otherwise { because: Arc::new(because) });
                     return true;
                 }
                 if self.effort.is_spent() {
@@ -727,13 +805,47 @@ impl<'a> Facts<'a> {
     }
 
     fn take(&mut self, (first, second): Answer, reason: Reason) {
-        let reason = match reason {
-            Reason::Otherwise { because } if because.is_empty() => {
-                Reason::Overwrote { first: Some(self.write_op(first)), second: self.write_op(second) }
-            }
-            reason => reason,
-        };
         self.add(self.writer(first), self.writer(second), EdgeKind::Ww, Some(first), reason);
+    }
+
+    /// Takes a read with few candidates apart: each of them is refuted by itself.
+    fn split(&mut self, depth: usize) -> Option<Argument> {
+        let open =
+            |&index: &usize| self.sources[index].is_none() && self.is_in(self.problem.reads[index].txn);
+        let mut reads: Vec<(usize, usize)> = (0..self.problem.reads.len())
+            .filter(open)
+            .map(|index| (self.candidates(&self.problem.reads[index]).len(), index))
+            .filter(|&(count, _)| count <= SPLIT_MAX)
+            .collect();
+        reads.sort_unstable();
+        for (_, index) in reads {
+            if let Some(argument) = self.split_read(index, depth) {
+                return Some(argument);
+            }
+            if self.effort.is_spent() {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn split_read(&self, index: usize, depth: usize) -> Option<Argument> {
+        let read = self.problem.reads[index];
+        let mut cases = Vec::new();
+        for candidate in self.candidates(&read) {
+            let suppose = self.supposition(&read, candidate);
+            let argument = match self.why_not(&read, candidate) {
+                Some(argument) => argument,
+                None if self.problem.is_out(candidate) => return None,
+                None => {
+                    let mut branch = self.branch();
+                    branch.saw(index, candidate);
+                    branch.refute(depth)?
+                }
+            };
+            cases.push(Case { suppose, argument });
+        }
+        Some(all_struck(self.history, cases))
     }
 
     /// Pairs of versions whose order is open and matters, each with either answer first.

@@ -39,12 +39,8 @@ impl<'h> Fragment<'h> {
         }
         let part = if level.is_axiomatic() { &self.exact } else { &self.plain };
         let Verdict::Violated(evidence) = check(&part.history, level, options).verdict else { return None };
-        let back = Back { part: &part.history, txns: &part.txns, whole: self.whole };
-        Some(Evidence {
-            anomaly: evidence.anomaly.clone(),
-            transactions: evidence.transactions.iter().map(|txn| part.txns[txn.0 as usize]).collect(),
-            edges: back.edges(&evidence.edges),
-            support: back.edges(&evidence.support),
-        })
+        let back = Back { part: &part.history, txns: &part.txns, whole: self.whole, ryow: options.ryow };
+        let transactions = evidence.transactions.iter().map(|txn| part.txns[txn.0 as usize]).collect();
+        Some(Evidence::new(evidence.anomaly.clone(), transactions, back.argument(&evidence.argument())))
     }
 }

@@ -83,8 +83,8 @@ pub use reduce::{Reduced, reduce};
 pub use survey::{Mark, Survey, survey};
 pub use untested::Orders;
 pub use verdict::{
-    Anomaly, Budget, Edge, EdgeKind, Event, Evidence, Options, Outcome, Reason, Ryow, Stats, Undecided,
-    Verdict, Witness,
+    Anomaly, Argument, Budget, Case, Cases, Edge, EdgeKind, Event, Evidence, Impossible, Options, Outcome,
+    Reason, Ryow, Stats, Supposition, Undecided, Verdict, Witness,
 };
 
 /// The front page, so that its example is compiled and run.

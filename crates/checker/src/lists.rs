@@ -42,6 +42,9 @@ pub(crate) struct ListRead {
 
 /// The elements of a list; an absent key is the empty list; a scalar is no list.
 pub(crate) fn elements(history: &History, value: ValueId) -> Option<&[ValueId]> {
+    if !value.is_known() {
+        return None;
+    }
     match history.values().get(value) {
         ValueRef::Null => Some(&[]),
         ValueRef::List(elements) => Some(elements),
@@ -200,7 +203,7 @@ impl Lists<'_> {
         initial: usize,
         read: &ListRead,
     ) -> Result<Vec<u32>, Contradiction> {
-        let broken = Contradiction::BrokenList { op: read.op };
+        let broken = Contradiction::BrokenList { op: read.op, key: KeyId(read.key) };
         let start = elements(self.history, self.problem.initial[self.key as usize]).unwrap_or_default();
         if list.len() < initial || list[..initial] != *start {
             return Err(broken);
@@ -258,7 +261,7 @@ impl Lists<'_> {
             }
         } else {
             match ends[list.len()] {
-                NONE => Err(Contradiction::BrokenList { op: read.op }),
+                NONE => Err(Contradiction::BrokenList { op: read.op, key: KeyId(read.key) }),
                 version => Ok(version),
             }
         };
@@ -267,7 +270,8 @@ impl Lists<'_> {
             let mine = self.appends_of(read.txn);
             list.iter().any(|element| mine.contains(element))
         };
-        let found = if own { Err(Contradiction::BrokenList { op: read.op }) } else { found };
+        let found =
+            if own { Err(Contradiction::BrokenList { op: read.op, key: KeyId(read.key) }) } else { found };
         match (found, standing) {
             (Ok(source), _) => self.problem.reads[read.slot as usize].source = source,
             (Err(contradiction), Standing::In) => return Err(Refusal::Contradiction(contradiction)),

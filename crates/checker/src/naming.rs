@@ -5,13 +5,17 @@
 //! thesis §3 and §4 for the phenomena, Elle for the vocabulary.
 
 use crate::rows;
-use crate::verdict::{Anomaly, Edge, EdgeKind, Reason};
-use history::{History, OpId, Operation, Status};
+use crate::verdict::{Anomaly, Argument, Edge, EdgeKind, Impossible, Reason, Supposition};
+use history::{History, KeyId, OpId, Operation, Status, TxnId};
 
-/// The name of what an argument shows.
-pub(crate) fn name(history: &History, edges: &[Edge]) -> Anomaly {
+/// The name of what an argument shows; where it is a case distinction, of what its first case does.
+pub(crate) fn name(history: &History, argument: &Argument) -> Anomaly {
+    let edges = argument.end().edges.as_slice();
     if let [only] = edges {
-        return name_of_read(history, only);
+        return match was_seen(history, argument, only.to) {
+            true => anomaly("G1a", Some("aborted read")),
+            false => name_of_read(history, only),
+        };
     }
     if edges.iter().all(|edge| edge.kind == EdgeKind::Wr) && is_incompatible(edges) {
         return anomaly("incompatible-order", None);
@@ -53,6 +57,27 @@ pub(crate) fn name(history: &History, edges: &[Edge]) -> Anomaly {
     anomaly(&format!("{base}{order}"), common)
 }
 
+/// Whether what is wrong is wrong about a transaction of unknown outcome, and another saw what it wrote: then it cannot
+/// have committed, and that is what is wrong with seeing it.
+fn was_seen(history: &History, argument: &Argument, txn: TxnId) -> bool {
+    let by = |read: OpId, write: Option<OpId>| {
+        history.owner(read) != txn && write.is_some_and(|write| history.owner(write) == txn)
+    };
+    let shows = |edge: &Edge| matches!(edge.reason, Reason::Saw { read, write } if by(read, write));
+    let mut at = Some(argument);
+    while let Some(it) = at.filter(|_| history.transaction(txn).status() == Status::Unknown) {
+        let first = it.cases.as_ref().and_then(|cases| cases.told.first());
+        let supposed = first.is_some_and(
+            |case| matches!(case.suppose, Supposition::Source { read, write, .. } if by(read, write)),
+        );
+        if supposed || it.support.iter().any(shows) {
+            return true;
+        }
+        at = first.map(|case| &case.argument);
+    }
+    false
+}
+
 /// One of several that replaced the same version.
 pub(crate) fn lost_update() -> Anomaly {
     anomaly("lost-update", Some("lost update"))
@@ -75,8 +100,11 @@ pub(crate) fn common_name(name: &str) -> Option<&'static str> {
 
 /// One edge alone: a read that is wrong whatever the order is.
 fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
-    if let Reason::Saw { read, .. } = edge.reason
-        && has_an_element_twice(history, read)
+    if let Reason::Impossible { why, .. } = edge.reason {
+        return impossible(why);
+    }
+    if let (Reason::Saw { read, .. }, Some(key)) = (&edge.reason, edge.key)
+        && has_an_element_twice(history, *read, key)
     {
         return anomaly("duplicate-elements", None);
     }
@@ -89,52 +117,55 @@ fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
         Reason::Missed { read, write } if history.owner(read) == history.owner(write) => {
             anomaly("internal", None)
         }
-        Reason::Saw { read, write: None } if wrote_it_later(history, read) => anomaly("future-read", None),
         Reason::Saw { write: None, .. } => anomaly("thin-air", Some("value from nowhere")),
         Reason::Saw { read, write: Some(write) } => {
             let (reader, writer) = (history.owner(read), history.owner(write));
             if reader == writer {
-                return anomaly("future-read", None);
+                return anomaly(if write < read { "internal" } else { "future-read" }, None);
             }
-            let is_intermediate = is_intermediate(history, edge);
-            match (history.transaction(writer).status(), history.operation(write)) {
-                (Status::Aborted, _) => anomaly("G1a", Some("aborted read")),
-                (_, Operation::Append { .. }) if !is_intermediate => anomaly("incompatible-order", None),
-                // Nobody knows whether it committed, but what it says of itself it cannot have done.
-                (Status::Unknown, _) if !is_intermediate => anomaly("G1a", Some("aborted read")),
-                _ => anomaly("G1b", Some("intermediate read")),
+            match history.transaction(writer).status() {
+                Status::Aborted => anomaly("G1a", Some("aborted read")),
+                _ if is_intermediate(history, edge) => anomaly("G1b", Some("intermediate read")),
+                _ => anomaly("incompatible-order", None),
             }
         }
         _ => anomaly("internal", None),
     }
 }
 
-/// Whether the reader itself wrote what it read, but only afterwards.
-fn wrote_it_later(history: &History, read: OpId) -> bool {
-    let Operation::Read { key, value, .. } = history.operation(read) else { return false };
-    let last = history.values_of(value).last().copied();
-    let mut later = history.transaction(history.owner(read)).ops().filter(|&(op, _)| op > read);
-    later.any(|(_, operation)| match operation {
-        Operation::Write { key: at, value: it } => at == key && it == value,
-        Operation::Append { key: at, value: it } => at == key && Some(it) == last,
-        _ => false,
-    })
+/// What no state of any store gives.
+fn impossible(why: Impossible) -> Anomaly {
+    match why {
+        Impossible::Order => anomaly("impossible-order", Some("rows out of order")),
+        Impossible::Row(_) => anomaly("impossible-row", Some("a row that was not asked for")),
+        Impossible::Count => anomaly("impossible-count", Some("a count that no state gives")),
+        Impossible::Own(_) => anomaly("internal", None),
+        Impossible::Differs(..) => anomaly("G-single-item", Some("non-repeatable read")),
+        Impossible::Read(_) => anomaly("impossible-read", Some("a read that nothing explains")),
+    }
 }
 
 /// Whether a read returned a list with an element twice.
-fn has_an_element_twice(history: &History, read: OpId) -> bool {
-    let Operation::Read { value, .. } = history.operation(read) else { return false };
-    let mut elements = history.values_of(value).to_vec();
-    elements.sort_unstable();
-    elements.windows(2).any(|pair| pair[0] == pair[1])
+fn has_an_element_twice(history: &History, read: OpId, key: KeyId) -> bool {
+    let operation = history.operation(read);
+    rows::returned(&operation).filter(|(at, _)| *at == key).any(|(_, value)| {
+        let mut elements = history.values_of(value).to_vec();
+        elements.sort_unstable();
+        elements.windows(2).any(|pair| pair[0] == pair[1])
+    })
 }
 
 /// Whether the writer of what was read wrote the key again afterwards.
 fn is_intermediate(history: &History, edge: &Edge) -> bool {
-    let Reason::Saw { write: Some(write), .. } = edge.reason else { return false };
-    let key = history.operation(write).key();
-    let later = history.transaction(history.owner(write)).ops().filter(|&(op, _)| op > write);
-    later.into_iter().any(|(_, it)| it.key() == key && !matches!(it, Operation::Read { .. }))
+    let (Reason::Saw { write: Some(write), .. }, Some(key)) = (&edge.reason, edge.key) else { return false };
+    let mut later = history.transaction(history.owner(*write)).ops().filter(|&(op, _)| op > *write);
+    later.any(|(_, it)| match it {
+        Operation::Update { keys, .. } | Operation::DeleteWhere { keys, .. } => {
+            keys.is_some_and(|keys| keys.contains(&key))
+        }
+        Operation::Read { .. } => false,
+        it => it.key() == Some(key),
+    })
 }
 
 /// Two lists of one key of which neither begins the other.

@@ -31,7 +31,7 @@ use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Contradiction {
     /// A read that contradicts its transaction's own write.
-    Internal { op: OpId },
+    Internal { op: OpId, key: KeyId },
     /// Two outside reads of one key in one transaction differ.
     NonRepeatable { first: OpId, second: OpId },
     /// No version carries the value that was seen at the key.
@@ -39,7 +39,7 @@ pub(crate) enum Contradiction {
     /// Rows that no store returns, whatever it holds.
     BadRows { op: OpId },
     /// A list that no order of whole transactions' appends makes.
-    BrokenList { op: OpId },
+    BrokenList { op: OpId, key: KeyId },
     /// Two lists of which neither is the beginning of the other.
     IncompatibleLists { first: OpId, second: OpId, key: KeyId },
 }
@@ -106,6 +106,26 @@ pub(crate) fn observe_unsettled(
     look(history, options, Repeats::OneVersion, &[], Some(but))
 }
 
+/// The problem before conclusions are drawn from it, as arguments draw them one by one; some transactions of unknown
+/// outcome are taken to have committed.
+pub(crate) fn observe_certain(
+    history: &History,
+    options: &Options,
+    certain: &[TxnId],
+) -> Result<Problem, Refusal> {
+    look_certain(history, options, (Repeats::OneVersion, &[]), None, certain)
+}
+
+/// As [`observe_with`], before conclusions are drawn.
+pub(crate) fn observe_apart(
+    history: &History,
+    options: &Options,
+    blind: &[bool],
+    certain: &[TxnId],
+) -> Result<Problem, Refusal> {
+    look_certain(history, options, (Repeats::EachItsOwn, blind), None, certain)
+}
+
 /// As [`observe`], but where it can wait what predicates say of keys they did not return is left out
 /// ([`crate::demand`]).
 pub(crate) fn observe_on_demand(history: &History, options: &Options) -> Result<Problem, Refusal> {
@@ -121,8 +141,19 @@ fn look(
     blind: &[bool],
     on_demand_but: Option<&[TxnId]>,
 ) -> Result<Problem, Refusal> {
+    look_certain(history, options, (repeats, blind), on_demand_but, &[])
+}
+
+fn look_certain(
+    history: &History,
+    options: &Options,
+    (repeats, blind): (Repeats, &[bool]),
+    on_demand_but: Option<&[TxnId]>,
+    certain: &[TxnId],
+) -> Result<Problem, Refusal> {
     let mut walk = Walk::new(history, options, repeats, on_demand_but)?;
     walk.blind = blind.to_vec();
+    walk.certain = certain.to_vec();
     walk.transactions()?;
     options.budget.check()?;
     let Walk { mut problem, known, raw_reads, claims, claimed, open_reads, appends, mut list_reads, .. } =
@@ -171,6 +202,8 @@ struct Walk<'h> {
     repeats: Repeats,
     /// Transactions of the history whose reads are left out; empty: none.
     blind: Vec<bool>,
+    /// Transactions of unknown outcome that are taken to have committed.
+    certain: Vec<TxnId>,
     problem: Problem,
     raw_reads: Vec<RawRead>,
     appends: Vec<lists::Append>,
@@ -223,6 +256,7 @@ impl<'h> Walk<'h> {
             ryow,
             repeats,
             blind: Vec::new(),
+            certain: Vec::new(),
             problem: Problem { initial, is_on_demand, ..Problem::default() },
             raw_reads: Vec::new(),
             appends: Vec::new(),
@@ -253,6 +287,7 @@ impl<'h> Walk<'h> {
         for transaction in self.history.transactions() {
             let standing = match transaction.status() {
                 Status::Committed => Standing::In,
+                Status::Unknown if self.certain.contains(&transaction.id()) => Standing::In,
                 Status::Unknown => Standing::Maybe,
                 Status::Aborted => continue,
             };
@@ -474,7 +509,7 @@ impl<'h> Walk<'h> {
         if !own.is_known() {
             self.claim_outside(txn, key, claim);
         } else if !claim.accepts(&self.known, own) {
-            return Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }));
+            return Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op, key }));
         }
         Ok(())
     }
@@ -495,7 +530,7 @@ impl<'h> Walk<'h> {
         match own {
             Some(own) if ryow != Ryow::Never && claim.accepts(&self.known, own) => Ok(()),
             Some(_) if ryow == Ryow::Must => {
-                Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op }))
+                Err(Refusal::Contradiction(Contradiction::Internal { op: claim.op, key }))
             }
             _ => {
                 self.claim_outside(txn, key, claim);
@@ -588,7 +623,7 @@ impl<'h> Walk<'h> {
         if touch.own.is_known() {
             match ryow {
                 Ryow::Must if value == touch.own => return Ok(()),
-                Ryow::Must => return Err(Contradiction::Internal { op }),
+                Ryow::Must => return Err(Contradiction::Internal { op, key }),
                 Ryow::May if value == touch.own => return Ok(()),
                 Ryow::May | Ryow::Never => {}
             }
@@ -614,7 +649,7 @@ impl<'h> Walk<'h> {
         let trim = match elements.len().checked_sub(own.len()) {
             Some(rest) if elements[rest..] == own[..] => own.len(),
             _ if self.ryow == Ryow::May => 0,
-            _ => return Err(Contradiction::Internal { op }),
+            _ => return Err(Contradiction::Internal { op, key }),
         };
         let outside = &elements[..elements.len() - trim];
         if self.repeats == Repeats::EachItsOwn {

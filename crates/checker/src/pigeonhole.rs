@@ -89,7 +89,7 @@ fn of(history: &History, txns: &[TxnId], ryow: Ryow) -> Option<Crowd> {
     let problem = observe(&part.history, &options).ok()?;
     let found = find(&problem, &options.budget).ok()??;
     let origin = |txn: Txn| part.txns[problem.txns[txn as usize].index()];
-    let back = Back { part: &part.history, txns: &part.txns, whole: history };
+    let back = Back { part: &part.history, txns: &part.txns, whole: history, ryow };
     Some(Crowd {
         reads: found.readers.iter().map(|&read| back.op(problem.reads[read as usize].op)).collect(),
         writers: found.writers.into_iter().map(origin).collect(),

@@ -207,6 +207,15 @@ impl Problem {
     /// The candidates of an ambiguous read: versions with its value that are not its own transaction's,
     /// and [`INITIAL`] if that has the value.
     pub(crate) fn candidates(&self, read: &Read) -> impl Iterator<Item = u32> + '_ {
+        self.all_candidates(read).filter(|&version| {
+            let Some(of) = self.versions.get(version as usize) else { return true };
+            self.standing[of.txn as usize] != Standing::Out
+                && !self.is_impossible(self.alternative_of_version(version))
+        })
+    }
+
+    /// As [`Self::candidates`], also those of transactions that did not take effect and of alternatives that are impossible.
+    pub(crate) fn all_candidates(&self, read: &Read) -> impl Iterator<Item = u32> + '_ {
         let piece = self.listed(read);
         let (txn, key, value) = (read.txn, read.key, piece[0].0);
         let all_but = read.candidates & ALL_BUT != 0;
@@ -218,13 +227,21 @@ impl Problem {
         };
         let others = if all_but { self.versions_of_key(key) } else { piece };
         let others = others.iter().map(|&(_, version)| version).filter(move |&version| {
-            let Some(of) = self.versions.get(version as usize) else { return true };
-            of.txn != txn
-                && self.standing[of.txn as usize] != Standing::Out
-                && !is_struck(version)
-                && !self.is_impossible(self.alternative_of_version(version))
+            let of = self.versions.get(version as usize);
+            of.is_none_or(|of| of.txn != txn && !is_struck(version))
         });
         initial.then_some(INITIAL).into_iter().chain(others)
+    }
+
+    /// What a read saw, if only one version can be it and nothing says that its transaction did not take effect.
+    pub(crate) fn certain_source(&self, read: &Read) -> Option<u32> {
+        (read.is_known() && !self.is_out(read.source)).then_some(read.source)
+    }
+
+    /// Whether a version belongs to a transaction that did not take effect.
+    pub(crate) fn is_out(&self, version: u32) -> bool {
+        let of = self.versions.get(version as usize);
+        of.is_some_and(|of| self.standing[of.txn as usize] == Standing::Out)
     }
 
     /// The candidates of an ambiguous read as they are listed, or those that are none.

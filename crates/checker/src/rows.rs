@@ -90,15 +90,17 @@ pub(crate) fn returned<'h>(operation: &Operation<'h>) -> impl Iterator<Item = (K
     one.into_iter().chain(rows).filter(|(_, value)| value.is_known())
 }
 
-/// A key of which an operation on many keys returned two rows.
+/// A key of which an operation on many keys returned two rows, or which it changed twice.
 pub(crate) fn twice(operation: &Operation<'_>) -> Option<KeyId> {
-    let (Operation::Scan { rows: Some(rows), .. }
-    | Operation::Iterate { rows: Some(rows), .. }
-    | Operation::Query { rows: Some(rows), .. }) = operation
-    else {
-        return None;
+    let mut keys: Vec<KeyId> = match operation {
+        Operation::Scan { rows: Some(rows), .. }
+        | Operation::Iterate { rows: Some(rows), .. }
+        | Operation::Query { rows: Some(rows), .. } => rows.iter().map(|row| row.key).collect(),
+        Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
+            keys.to_vec()
+        }
+        _ => return None,
     };
-    let mut keys: Vec<KeyId> = rows.iter().map(|row| row.key).collect();
     keys.sort_unstable();
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }

@@ -19,18 +19,6 @@ pub(crate) fn suppose(problem: &mut Problem, alternative: u32, budget: &Budget) 
     settle(problem, budget)
 }
 
-/// Supposes that a transaction took effect or did not, and draws all conclusions.
-pub(crate) fn suppose_standing(
-    problem: &mut Problem,
-    txn: Txn,
-    standing: Standing,
-    budget: &Budget,
-) -> Result<(), Refusal> {
-    problem.standing[txn as usize] = standing;
-    drop_out(problem, &budget.meter())?;
-    settle(problem, budget)
-}
-
 /// Draws all conclusions that need no order.
 pub(crate) fn settle(problem: &mut Problem, budget: &Budget) -> Result<(), Refusal> {
     let meter = budget.meter();

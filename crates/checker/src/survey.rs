@@ -235,6 +235,7 @@ mod tests {
                     transactions: Vec::new(),
                     edges: Vec::new(),
                     support: Vec::new(),
+                    cases: None,
                 })),
                 None => Verdict::Undecided(Undecided::Timeout),
             })

@@ -3,8 +3,10 @@
 pub use crate::budget::Budget;
 use crate::eager::{Passes, Strategy};
 use history::{History, KeyId, OpId, TxnId};
+use rustc_hash::FxHashSet;
 use solver::Counters;
 use std::fmt;
+use std::sync::Arc;
 
 /// How to check.
 #[derive(Clone, Debug, Default)]
@@ -106,10 +108,65 @@ pub struct Evidence {
     pub anomaly: Anomaly,
     /// The core: transactions that already have no explanation.
     pub transactions: Vec<TxnId>,
-    /// The argument. For a cycle: its edges in order, each leading to the next.
+    /// The argument. For a cycle: its edges in order, each leading to the next. Where it is a case distinction: how the
+    /// first case ends.
     pub edges: Vec<Edge>,
     /// Edges that others were inferred from and that are not on the cycle themselves.
     pub support: Vec<Edge>,
+    /// The argument, where it is a case distinction. `edges` then hold in its first case only.
+    pub cases: Option<Arc<Cases>>,
+}
+
+/// Why something cannot be: a cycle or a direct contradiction, or cases that all end in one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Argument {
+    /// The cycle, in order; none where there are cases.
+    pub edges: Vec<Edge>,
+    /// Edges that others were inferred from and that are not on the cycle themselves.
+    pub support: Vec<Edge>,
+    /// What may be, and why each of it cannot be.
+    pub cases: Option<Arc<Cases>>,
+}
+
+/// A case distinction: one of the cases must be so, and none can be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cases {
+    /// The cases that are told, each with its contradiction.
+    pub told: Vec<Case>,
+    /// How many more there are. Each was refuted, too.
+    pub left_out: usize,
+}
+
+/// Something that may be, and why it cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Case {
+    /// What is supposed.
+    pub suppose: Supposition,
+    /// What contradicts it.
+    pub argument: Argument,
+}
+
+/// What is supposed in a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Supposition {
+    /// What an operation saw at a key came from this write.
+    Source {
+        /// The reading operation.
+        read: OpId,
+        /// The key.
+        key: KeyId,
+        /// The writing one; `None` for the initial value.
+        write: Option<OpId>,
+    },
+    /// A predicate write, or an append, changed a key, or did not.
+    Changed {
+        /// The operation.
+        op: OpId,
+        /// The key.
+        key: KeyId,
+        /// Whether it did.
+        changed: bool,
+    },
 }
 
 /// What went wrong. The name is Elle's, because people search for it.
@@ -195,11 +252,23 @@ pub enum Reason {
         first: Option<OpId>,
         /// The later write.
         second: OpId,
+        /// The operation that returned a list that shows it.
+        shown: Option<OpId>,
     },
     /// The other way round is impossible: it would close the cycle given here.
     Otherwise {
-        /// The edges that lead back, given the opposite of this edge.
-        because: Vec<Edge>,
+        /// The edges that lead back, given the opposite of this edge; what they rest on; or the cases that the opposite
+        /// leaves.
+        because: Arc<Argument>,
+    },
+    /// The opposite of what is shown by it, for as long as that takes.
+    Supposed,
+    /// No state of any store gives what the operation returned.
+    Impossible {
+        /// The operation.
+        op: OpId,
+        /// What is impossible about it.
+        why: Impossible,
     },
     /// The session issued them in this order.
     Session,
@@ -212,6 +281,23 @@ pub enum Reason {
         /// What it is called.
         name: &'static str,
     },
+}
+
+/// What is impossible about a result, whatever the store held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Impossible {
+    /// The rows are not in the order of their keys, or an iterator went back.
+    Order,
+    /// A row lies outside the range, or does not satisfy the predicate.
+    Row(KeyId),
+    /// So many rows cannot have been changed.
+    Count,
+    /// Whatever the key held before, the transaction's own operations on it contradict each other.
+    Own(KeyId),
+    /// What was seen at the key was written, but by no transaction that can have taken effect that way.
+    Read(KeyId),
+    /// Nothing that the key can have held fits both this and another operation, which see one state.
+    Differs(OpId, KeyId),
 }
 
 /// Why there is no answer.
@@ -298,7 +384,98 @@ impl Verdict {
     }
 }
 
+impl Argument {
+    /// A cycle or a direct contradiction, and what it rests on.
+    pub fn new(edges: Vec<Edge>, support: Vec<Edge>) -> Self {
+        Self { edges, support, cases: None }
+    }
+
+    /// How it ends: where there are cases, how the first of them does.
+    pub fn end(&self) -> &Self {
+        let mut it = self;
+        while let Some(case) = it.cases.as_ref().and_then(|cases| cases.told.first()) {
+            it = &case.argument;
+        }
+        it
+    }
+
+    /// All arguments within it, itself included. What several steps share is there once.
+    pub(crate) fn all(&self) -> Vec<&Self> {
+        let mut all = vec![self];
+        let mut seen: FxHashSet<*const Self> = FxHashSet::default();
+        let mut next = 0;
+        while let Some(&it) = all.get(next) {
+            next += 1;
+            all.extend(it.parts().filter(|&part| seen.insert(std::ptr::from_ref(part))));
+        }
+        all
+    }
+
+    /// The arguments that it is made of.
+    fn parts(&self) -> impl Iterator<Item = &Self> {
+        let because = |edge| match edge {
+            &Edge { reason: Reason::Otherwise { ref because }, .. } => Some(&**because),
+            _ => None,
+        };
+        let inferred = self.edges.iter().chain(&self.support).filter_map(because);
+        inferred.chain(self.cases.iter().flat_map(|cases| &cases.told).map(|case| &case.argument))
+    }
+
+    /// How many steps it has when everything is written out, up to `most`.
+    pub(crate) fn steps(&self, most: usize) -> usize {
+        let mut steps = 0;
+        let mut open = vec![self];
+        while let Some(it) = open.pop() {
+            steps += it.edges.len() + it.support.len();
+            if steps + open.len() >= most {
+                return most;
+            }
+            open.extend(it.parts());
+        }
+        steps
+    }
+
+    /// The read that is impossible wherever its value came from, if that is what the argument says.
+    pub(crate) fn impossible_read(&self) -> Option<(OpId, KeyId)> {
+        if let Some(cases) = &self.cases {
+            let mut reads = cases.told.iter().map(|case| case.argument.impossible_read());
+            let first = reads.next()??;
+            return reads.all(|it| it == Some(first)).then_some(first);
+        }
+        match self.edges[..] {
+            [Edge { reason: Reason::Saw { read, .. }, key: Some(key), .. }] => Some((read, key)),
+            _ => None,
+        }
+    }
+
+    /// Every edge in it.
+    pub(crate) fn every_edge(&self) -> impl Iterator<Item = &Edge> {
+        self.all().into_iter().flat_map(|it| it.edges.iter().chain(&it.support))
+    }
+
+    /// Every transaction that it names, ascending.
+    pub fn transactions(&self) -> Vec<TxnId> {
+        let mut txns: Vec<TxnId> =
+            self.every_edge().flat_map(|edge| edge.from.into_iter().chain([edge.to])).collect();
+        txns.sort_unstable();
+        txns.dedup();
+        txns
+    }
+}
+
 impl Evidence {
+    /// An argument by its name, and the transactions it is about.
+    pub fn new(anomaly: Anomaly, transactions: Vec<TxnId>, argument: Argument) -> Self {
+        let edges = argument.end().edges.clone();
+        Self { anomaly, transactions, edges, support: argument.support, cases: argument.cases }
+    }
+
+    /// The whole argument.
+    pub fn argument(&self) -> Argument {
+        let edges = if self.cases.is_some() { Vec::new() } else { self.edges.clone() };
+        Argument { edges, support: self.support.clone(), cases: self.cases.clone() }
+    }
+
     /// The names of the core's transactions, as they are written in reports.
     pub fn names(&self, history: &History) -> Vec<String> {
         self.transactions.iter().map(|&txn| history.transaction(txn).name().to_string()).collect()

@@ -55,13 +55,13 @@ use crate::core;
 use crate::levels::{Level, Rule};
 use crate::looked_at::LookedAt;
 use crate::modules;
-use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_with};
+use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_apart, observe_with};
 use crate::pigeonhole;
 use crate::pipeline::{self, Decision};
 use crate::restrict::restrict_for;
 use crate::rows;
 use crate::verdict::{Options, Stats, Undecided, Witness};
-pub(crate) use argue::{argue, argue_problem};
+pub(crate) use argue::{argue, argue_apart, argue_problem};
 pub(crate) use bases::adjoin;
 pub(crate) use cycle::sort;
 pub(crate) use dirty::from_nowhere;
@@ -246,6 +246,20 @@ impl Asked {
     /// The problem of a history, with all that lists show.
     pub(crate) fn observe(&self, history: &History, options: &Options) -> Result<Problem, Refusal> {
         let mut problem = observe_with(history, options, Repeats::EachItsOwn, &self.blind)?;
+        adjoin(&mut problem, &options.budget)?;
+        modules::adopt(history, self.setting.level, &mut problem);
+        Ok(problem)
+    }
+
+    /// As [`Self::observe`], before conclusions are drawn; some transactions of unknown outcome are taken to have
+    /// committed.
+    pub(crate) fn observe_unsettled(
+        &self,
+        history: &History,
+        options: &Options,
+        certain: &[TxnId],
+    ) -> Result<Problem, Refusal> {
+        let mut problem = observe_apart(history, options, &self.blind, certain)?;
         adjoin(&mut problem, &options.budget)?;
         modules::adopt(history, self.setting.level, &mut problem);
         Ok(problem)

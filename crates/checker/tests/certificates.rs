@@ -510,7 +510,7 @@ fn with_proof(history: &History, level: Level) -> Certificate<'static> {
     let options = Options::default();
     let transactions = history.transactions().map(|txn| txn.id()).collect();
     let anomaly = Anomaly { name: "G2".into(), common: None };
-    let evidence = Evidence { anomaly, transactions, edges: Vec::new(), support: Vec::new() };
+    let evidence = Evidence { anomaly, transactions, edges: Vec::new(), support: Vec::new(), cases: None };
     let verdict = Verdict::Violated(Box::new(evidence));
     let mut certificate = Certificate::new("h", history, level, &options, &verdict);
     add_proof(&mut certificate, history, &options);
@@ -806,6 +806,7 @@ fn an_undecided_verdict_claims_nothing() {
         transactions: vec![TxnId(0)],
         edges: Vec::new(),
         support: Vec::new(),
+        cases: None,
     };
     let options = Options::default();
     let level = Level::SERIALIZABLE;

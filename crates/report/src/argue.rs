@@ -2,12 +2,14 @@
 //!
 //! Every sentence is made from the edge's own [`Reason`] and the operations it names; nothing is inferred here.
 
-use crate::finding::{Place, Step};
+use crate::finding::{Case, Cases, Place, Step};
 use crate::labels::Labels;
 use crate::phrase;
 use crate::shorten::{self, Lens};
-use checker::{Edge, EdgeKind, Reason};
-use history::{History, Id, KeyId, Lock, OpId, Operation, Predicate, Row, Status, TxnId, ValueId};
+use checker::{Argument, Edge, EdgeKind, Evidence, Impossible, Reason, Supposition};
+use history::{
+    History, Id, KeyId, Lock, NameRef, OpId, Operation, Predicate, Row, Status, TxnId, ValueId, ValueRef,
+};
 
 /// How deep inferred edges are unfolded; an argument deeper than this is cut with a remark.
 const DEPTH_MAX: usize = 8;
@@ -17,6 +19,13 @@ pub(crate) fn steps(history: &History, edges: &[Edge], lens: &Lens, labels: &Lab
     let speaker = Speaker { history, lens, labels: None };
     let short = Speaker { labels: Some(labels), ..speaker };
     edges.iter().map(|edge| speaker.step(&short, edge, 0)).collect()
+}
+
+/// The argument of a violation where it is a case distinction.
+pub(crate) fn cases(history: &History, evidence: &Evidence, lens: &Lens, labels: &Labels) -> Option<Cases> {
+    let speaker = Speaker { history, lens, labels: None };
+    let short = Speaker { labels: Some(labels), ..speaker };
+    speaker.cases(&short, evidence.cases.as_deref(), 0)
 }
 
 /// Makes sentences. With labels they are for people, and leave out values that stand beside them.
@@ -29,11 +38,13 @@ struct Speaker<'h> {
 
 impl Speaker<'_> {
     fn step(&self, short: &Self, edge: &Edge, depth: usize) -> Step {
-        let because = match &edge.reason {
+        let (because, cases) = match &edge.reason {
             Reason::Otherwise { because } if depth < DEPTH_MAX => {
-                because.iter().map(|edge| self.step(short, edge, depth + 1)).collect()
+                let edges = because.edges.iter().chain(&because.support);
+                let cases = self.cases(short, because.cases.as_deref(), depth + 1);
+                (edges.map(|edge| self.step(short, edge, depth + 1)).collect(), cases)
             }
-            _ => Vec::new(),
+            _ => (Vec::new(), None),
         };
         Step {
             from: edge.from.map(|txn| self.id(txn)),
@@ -44,8 +55,52 @@ impl Speaker<'_> {
             why: self.why(edge, depth),
             said: short.why(edge, depth),
             because,
+            cases,
             places: self.places(&edge.reason),
         }
+    }
+
+    fn cases(&self, short: &Self, cases: Option<&checker::Cases>, depth: usize) -> Option<Cases> {
+        let cases = cases?;
+        let told: &[checker::Case] = if depth < DEPTH_MAX { &cases.told } else { &[] };
+        let left_out = cases.left_out + cases.told.len() - told.len();
+        let told = told.iter().map(|case| Case {
+            suppose: self.suppose(&case.suppose),
+            said: short.suppose(&case.suppose),
+            explanation: case.argument.edges.iter().map(|edge| self.step(short, edge, depth + 1)).collect(),
+            support: case.argument.support.iter().map(|edge| self.step(short, edge, depth + 1)).collect(),
+            cases: self.cases(short, case.argument.cases.as_deref(), depth + 1),
+        });
+        Some(Cases { told: told.collect(), left_out })
+    }
+
+    /// `2:0 read x = 1 from 1:0`.
+    fn suppose(&self, suppose: &Supposition) -> String {
+        match *suppose {
+            Supposition::Source { read, key, write } => {
+                let from =
+                    write.map_or("the initial state".to_owned(), |write| self.source(read, key, write));
+                match self.is_point_read(read) {
+                    true => format!("{} from {from}", self.deed(read)),
+                    false => format!("{} saw {} from {from}", self.name(self.owner(read)), self.key(key)),
+                }
+            }
+            Supposition::Changed { op, key, changed } => {
+                let how = if changed { "and changed" } else { "and left alone" };
+                format!("{} {how} {}", self.deed(op), self.key(key))
+            }
+        }
+    }
+
+    /// Who wrote a version, and which of its writes it was where that is not the last.
+    fn source(&self, read: OpId, key: KeyId, write: OpId) -> String {
+        let writer = self.owner(write);
+        let who = if writer == self.owner(read) { "itself".to_owned() } else { self.name(writer) };
+        let words = self.words(self.history.operation(write));
+        let of_key =
+            |operation: &Operation<'_>| operation.key() == Some(key) && new_value(*operation).is_some();
+        let mut later = self.history.transaction(writer).ops().filter(|&(op, _)| op > write);
+        if later.any(|(_, operation)| of_key(&operation)) { format!("{who}, which {words}") } else { who }
     }
 
     fn why(&self, edge: &Edge, depth: usize) -> String {
@@ -56,9 +111,11 @@ impl Speaker<'_> {
         }
         match edge.reason {
             Reason::Saw { read, write: Some(write) } => self.saw(edge, read, write),
-            Reason::Saw { read, write: None } => self.saw_the_beginning(edge, read),
+            Reason::Saw { read, write: None } => self.value_from_nowhere(edge, read),
             Reason::Missed { read, write } => self.missed(edge, read, write),
-            Reason::Overwrote { first, second } => self.overwrote(edge, first, second),
+            Reason::Overwrote { first, second, shown } => self.overwrote(edge, first, second, shown),
+            Reason::Supposed => self.supposed(edge),
+            Reason::Impossible { op, why } => self.impossible(op, why),
             Reason::Otherwise { ref because } => self.otherwise(edge, because, depth),
             Reason::Session => self.session(edge),
             Reason::Clock => self.clock(edge),
@@ -75,6 +132,14 @@ impl Speaker<'_> {
 
     /// `2:0 scanned a..c, saw [b:1 b:2]: key b is there twice, with 1 and with 2`.
     fn saw_twice(&self, read: OpId) -> Option<String> {
+        if let Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } =
+            self.history.operation(read)
+        {
+            let mut sorted = keys.to_vec();
+            sorted.sort_unstable();
+            let pair = sorted.windows(2).find(|pair| pair[0] == pair[1])?;
+            return Some(format!("{}: {} is there twice", self.deed(read), self.key(pair[0])));
+        }
         let (Operation::Scan { rows: Some(rows), .. }
         | Operation::Iterate { rows: Some(rows), .. }
         | Operation::Query { rows: Some(rows), .. }) = self.history.operation(read)
@@ -95,7 +160,11 @@ impl Speaker<'_> {
         let deed = self.history.operation(write);
         let seen = self.deed_with(read, new_value(deed));
         let who = if reader == writer { "it".to_owned() } else { self.name(writer) };
-        let own = if reader == writer { " itself" } else { "" };
+        let own = match reader == writer {
+            true if write > read => " itself only afterwards",
+            true => " itself",
+            false => "",
+        };
         let after = self.aftermath(reader, writer, write);
         match deed {
             Operation::Write { value, .. } if value != ValueId::ABSENT && self.is_point_read(read) => {
@@ -135,26 +204,98 @@ impl Speaker<'_> {
         later.map_or(String::new(), |(_, deed)| format!(" before it {} itself", self.words(deed)))
     }
 
-    /// `2:0 read x = 0, the initial value`.
-    fn saw_the_beginning(&self, edge: &Edge, read: OpId) -> String {
+    /// `2:0 read x = 7, which no transaction wrote`, and what the cause may be.
+    fn value_from_nowhere(&self, edge: &Edge, read: OpId) -> String {
         let seen = self.deed(read);
         let Operation::Read { key, value, .. } = self.history.operation(read) else {
             if let Some(row) = self.row_from_nowhere(edge, read) {
                 let value = shorten::value(self.history.values(), row.value, self.lens, None);
-                return format!("{seen}, with {} = {value}, which no transaction wrote", self.key(row.key));
+                let cause = self.cause(row.key, row.value);
+                return format!(
+                    "{seen}, with {} = {value}, which no transaction wrote{cause}",
+                    self.key(row.key)
+                );
             }
-            let place = edge.key.map(|key| format!(" {}", self.key(key))).unwrap_or_default();
-            return format!("{seen}, seeing the initial state{place}");
+            let Some(key) = edge.key else { return format!("{seen}, which no state gives") };
+            let name = self.key(key);
+            return match self.history.operation(read) {
+                Operation::Scan { .. } | Operation::Iterate { .. } => {
+                    format!("{seen}, without {name}: no transaction deleted it")
+                }
+                _ => format!("{seen}: nothing that was ever written to {name} agrees with that"),
+            };
         };
-        let mut own = self.history.transaction(self.owner(read)).ops().filter(|&(op, _)| op > read);
-        let wrote_later = own.any(|(_, deed)| deed.key() == Some(key) && new_value(deed) == Some(value));
         if self.history.initial_value(key) == value {
-            format!("{seen}, the initial value")
-        } else if wrote_later {
-            format!("{seen}, which it wrote itself only afterwards")
-        } else {
-            format!("{seen}, which no transaction wrote")
+            return format!("{seen}, the initial value");
         }
+        let name = self.key(key);
+        if value == ValueId::ABSENT {
+            return format!("{seen}: {name} was there from the start, and no transaction deleted it");
+        }
+        let element = self.history.values_of(value).iter().find(|&&element| !self.is_appended(key, element));
+        if let Some(&element) = element.filter(|_| self.is_list(key)) {
+            let element = shorten::value(self.history.values(), element, self.lens, None);
+            return format!("{seen}, with the {element} that no transaction appended");
+        }
+        format!("{seen}, which no transaction wrote{}", self.cause(key, value))
+    }
+
+    fn is_list(&self, key: KeyId) -> bool {
+        let mut all = self.history.transactions().flat_map(|txn| txn.ops());
+        all.any(|(_, deed)| matches!(deed, Operation::Append { key: at, .. } if at == key))
+    }
+
+    fn is_appended(&self, key: KeyId, element: ValueId) -> bool {
+        let at_first = self.history.values_of(self.history.initial_value(key));
+        let mut all = self.history.transactions().flat_map(|txn| txn.ops());
+        at_first.contains(&element)
+            || all.any(|(_, deed)| {
+                matches!(deed, Operation::Append { key: at, value } if at == key && value == element)
+            })
+    }
+
+    /// Why a value may have been read that no transaction wrote: its type, or what the recording left out.
+    fn cause(&self, key: KeyId, value: ValueId) -> String {
+        let name = self.history.keys().get(key).to_string();
+        let text = |value: ValueId| match self.history.values().get(value) {
+            ValueRef::Int(number) => Some(number.to_string()),
+            ValueRef::Str(text) => Some(text.to_owned()),
+            _ => None,
+        };
+        let wanted = text(value);
+        let is_alike = |at: KeyId, written: ValueId| {
+            (at != key || written != value)
+                && (at == key || self.history.keys().get(at).to_string() == name)
+                && (written == value || wanted.is_some() && text(written) == wanted)
+        };
+        let deeds = self.history.transactions().flat_map(|txn| txn.ops());
+        let written = deeds.filter_map(|(op, deed)| match deed {
+            Operation::Write { key, value } => Some((Some(op), key, value)),
+            _ => None,
+        });
+        let initial = self.history.initial().iter().map(|row| (None, row.key, row.value));
+        let alike = initial
+            .chain(written)
+            .filter(|(_, _, value)| value.is_known())
+            .find(|&(_, at, it)| is_alike(at, it));
+        if let Some((op, at, written)) = alike {
+            let who = op.map_or("the initial state".to_owned(), |op| self.name(self.owner(op)));
+            let has = if op.is_some() { "wrote" } else { "has" };
+            let typed_key = |key: KeyId| match self.history.keys().get(key) {
+                NameRef::Int(number) => format!("the key {number}, a number"),
+                NameRef::Str(text) => format!("the key {text:?}, a text"),
+            };
+            let typed_value = |value: ValueId| match self.history.values().get(value) {
+                ValueRef::Str(text) => format!("{text:?}, a text"),
+                _ => format!("{}, a number", shorten::value(self.history.values(), value, self.lens, None)),
+            };
+            let (other, this) = match at == key {
+                true => (typed_value(written), typed_value(value)),
+                false => (typed_key(at), typed_key(key)),
+            };
+            return format!(" (only the type differs: {who} {has} {other}, and this is {this})");
+        }
+        " (if it was there before the recording began, add it to \"initial\")".to_owned()
     }
 
     /// A row of an operation on many keys, of the edge's key if it has one, with a value that is nobody's.
@@ -247,7 +388,11 @@ impl Speaker<'_> {
     }
 
     /// `1:0 wrote x = 1 before 2:0 wrote x = 2`.
-    fn overwrote(&self, edge: &Edge, first: Option<OpId>, second: OpId) -> String {
+    fn overwrote(&self, edge: &Edge, first: Option<OpId>, second: OpId, shown: Option<OpId>) -> String {
+        if let Some(shown) = shown {
+            let order = self.overwrote(edge, first, second, None);
+            return format!("{order}: {}", self.deed(shown));
+        }
         let Some(first) = first else {
             let key = edge.key.or(self.history.operation(second).key());
             let state = key.map_or("the initial state".to_owned(), |key| {
@@ -279,19 +424,11 @@ impl Speaker<'_> {
     }
 
     /// `1:0 wrote x = 1 before 2:0 wrote x = 2 (inferred: the opposite order would create a cycle with 3:0)`.
-    fn otherwise(&self, edge: &Edge, because: &[Edge], depth: usize) -> String {
-        let mut first = edge.from.map_or("the initial state".to_owned(), |from| self.part(edge, from, true));
-        let mut second = self.part(edge, edge.to, false);
-        if let (EdgeKind::Ww, Some(from), Some(key)) = (edge.kind, edge.from, edge.key)
-            && let (Some(one), Some(two)) = (self.last_value(from, key), self.last_value(edge.to, key))
-        {
-            let (one, two) = shorten::pair(self.history.values(), one, two, self.lens);
-            first = format!("{} wrote {} = {one}", self.name(from), self.key(key));
-            second = format!("{} wrote {} = {two}", self.name(edge.to), self.key(key));
-        }
+    fn otherwise(&self, edge: &Edge, because: &Argument, depth: usize) -> String {
+        let (first, second) = self.order(edge);
         let ends = [edge.from, Some(edge.to)];
         let mut through: Vec<String> = Vec::new();
-        for other in because.iter().flat_map(|edge| [edge.from, Some(edge.to)]) {
+        for other in because.end().edges.iter().flat_map(|edge| [edge.from, Some(edge.to)]) {
             let Some(txn) = other.filter(|_| !ends.contains(&other)) else { continue };
             let name = self.name(txn);
             if !through.contains(&name) {
@@ -304,7 +441,72 @@ impl Speaker<'_> {
             [all @ .., last] => format!(" with {} and {last}", all.join(", ")),
         };
         let cut = if depth >= DEPTH_MAX { "; not unfolded further" } else { "" };
-        format!("{first} before {second} (inferred: the opposite order would create a cycle{with}{cut})")
+        match because.cases.is_some() {
+            true => format!(
+                "{first} before {second} (inferred: the opposite order is impossible in each case{cut})"
+            ),
+            false => format!(
+                "{first} before {second} (inferred: the opposite order would create a cycle{with}{cut})"
+            ),
+        }
+    }
+
+    /// `suppose that 1:0 wrote x = 1 before 2:0 wrote x = 2`.
+    fn supposed(&self, edge: &Edge) -> String {
+        let (first, second) = self.order(edge);
+        format!("suppose that {first} before {second}")
+    }
+
+    /// Two writes of which one comes first, in words.
+    fn order(&self, edge: &Edge) -> (String, String) {
+        let mut first = edge.from.map_or("the initial state".to_owned(), |from| self.part(edge, from, true));
+        let mut second = self.part(edge, edge.to, false);
+        if let (EdgeKind::Ww, Some(from), Some(key)) = (edge.kind, edge.from, edge.key)
+            && let (Some(one), Some(two)) = (self.last_value(from, key), self.last_value(edge.to, key))
+        {
+            let (one, two) = shorten::pair(self.history.values(), one, two, self.lens);
+            first = format!("{} wrote {} = {one}", self.name(from), self.key(key));
+            second = format!("{} wrote {} = {two}", self.name(edge.to), self.key(key));
+        }
+        (first, second)
+    }
+
+    /// What no state of any store gives.
+    fn impossible(&self, op: OpId, why: Impossible) -> String {
+        let seen = self.deed(op);
+        let name = self.name(self.owner(op));
+        match why {
+            Impossible::Order => format!("{seen}: these rows are not in the order of their keys"),
+            Impossible::Row(key) => match self.history.operation(op) {
+                Operation::Query { .. } => format!("{seen}: {} does not satisfy that", self.key(key)),
+                _ => format!("{seen}: {} lies outside that range", self.key(key)),
+            },
+            Impossible::Count => match self.history.operation(op) {
+                Operation::Update { count: Some(count), keys: Some(keys), .. }
+                | Operation::DeleteWhere { count: Some(count), keys: Some(keys), .. } => {
+                    format!("{seen}: {count} rows are reported, and {} keys", keys.len())
+                }
+                Operation::Update { count, .. } | Operation::DeleteWhere { count, .. } => {
+                    let count = count.map_or("so many".to_owned(), |count| count.to_string());
+                    format!("{seen}: in no state that {name} can have found {count} rows satisfy that")
+                }
+                _ => format!("{seen}: no state gives that"),
+            },
+            Impossible::Own(key) => {
+                let key = self.key(key);
+                format!(
+                    "{seen}: whatever {key} held before, this does not fit what {name} did to {key} otherwise"
+                )
+            }
+            Impossible::Differs(other, key) => {
+                let (first, key) = (self.deed(other), self.key(key));
+                format!("{first}; {seen}: both reads see one state, and {key} cannot have held both")
+            }
+            Impossible::Read(key) => {
+                let key = self.key(key);
+                format!("{seen}: nothing that {key} can have held explains what {name} saw there")
+            }
+        }
     }
 
     /// The value that a transaction left at a key, if a plain write did.
@@ -402,11 +604,16 @@ impl Speaker<'_> {
         let ops = match *reason {
             Reason::Saw { read, write } => [Some(read), write],
             Reason::Missed { read, write } => [Some(read), Some(write)],
-            Reason::Overwrote { first, second } => [first, Some(second)],
+            Reason::Overwrote { first, second, .. } => [first, Some(second)],
+            Reason::Impossible { op, .. } => [Some(op), None],
             Reason::Otherwise { .. } | Reason::Session | Reason::Clock | Reason::Timestamps => [None, None],
-            Reason::Module { .. } => [None, None],
+            Reason::Module { .. } | Reason::Supposed => [None, None],
         };
-        ops.into_iter().flatten().map(|op| self.place(op)).collect()
+        let shown = match *reason {
+            Reason::Overwrote { shown, .. } => shown,
+            _ => None,
+        };
+        ops.into_iter().chain([shown]).flatten().map(|op| self.place(op)).collect()
     }
 
     fn place(&self, op: OpId) -> Place {

@@ -32,6 +32,9 @@ pub struct Finding {
     pub explanation: Vec<Step>,
     /// Steps that others follow from and that are not part of the cycle.
     pub support: Vec<Step>,
+    /// The argument where it is a case distinction: one of the cases must be so, and none can be. Then the explanation is
+    /// that of the first case.
+    pub cases: Option<Cases>,
     /// What counting shows of a core that is too large for steps.
     pub counted: Option<String>,
     /// What the history tested; for an accepted one.
@@ -141,8 +144,34 @@ pub struct Step {
     pub said: String,
     /// For an inferred edge: the steps it follows from.
     pub because: Vec<Step>,
+    /// For an inferred edge: the cases that its opposite leaves.
+    pub cases: Option<Cases>,
     /// The operations the sentence is about.
     pub places: Vec<Place>,
+}
+
+/// A case distinction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cases {
+    /// The cases that are told.
+    pub told: Vec<Case>,
+    /// How many more there are. Each was refuted, too.
+    pub left_out: usize,
+}
+
+/// Something that may be, and why it cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What is supposed, in words.
+    pub suppose: String,
+    /// The same with labels.
+    pub said: String,
+    /// What contradicts it; none where it falls into cases itself.
+    pub explanation: Vec<Step>,
+    /// Steps that others follow from and that are not part of the cycle.
+    pub support: Vec<Step>,
+    /// The cases into which it falls.
+    pub cases: Option<Cases>,
 }
 
 /// An operation of a transaction of the core.
@@ -205,6 +234,7 @@ impl Finding {
                     transactions: members(history, &labels, &lens),
                     explanation: argue::steps(history, &evidence.edges, &lens, &labels),
                     support: argue::steps(history, &evidence.support, &lens, &labels),
+                    cases: argue::cases(history, evidence, &lens, &labels),
                     counted: counted(history, evidence),
                     notes: effects::notes(history, evidence),
                     ..blank
@@ -256,6 +286,7 @@ impl Finding {
             transactions,
             explanation: argue::steps(history, &evidence.edges, &lens, &labels),
             support: argue::steps(history, &evidence.support, &lens, &labels),
+            cases: argue::cases(history, evidence, &lens, &labels),
             counted: counted(history, evidence),
             ..self
         }
@@ -327,6 +358,7 @@ impl Finding {
             transactions: Vec::new(),
             explanation: Vec::new(),
             support: Vec::new(),
+            cases: None,
             counted: None,
             coverage: None,
             anomalies: None,

@@ -1,7 +1,7 @@
 //! The core of a violation for programs that draw: Graphviz and Mermaid.
 
 use crate::Finding;
-use crate::picture::{Node, Picture, label};
+use crate::picture::{Node, Picture, first_case, label};
 use std::fmt::Write;
 
 /// The core as a Graphviz digraph.
@@ -44,7 +44,10 @@ pub fn mermaid(finding: &Finding) -> String {
 
 fn title(finding: &Finding) -> String {
     match &finding.anomaly {
-        Some(anomaly) => format!("{}: not {}: {}", finding.file, finding.claim, anomaly.in_words()),
+        Some(anomaly) => {
+            let case = first_case(finding).map(|case| format!(", {case}")).unwrap_or_default();
+            format!("{}: not {}: {}{case}", finding.file, finding.claim, anomaly.in_words())
+        }
         None => format!("{}: {} {}", finding.file, finding.claim, finding.verdict),
     }
 }

@@ -14,7 +14,7 @@ use crate::svg::{COLOURS, STYLE, drawing};
 use crate::text::{ToldSteps, until};
 use crate::timestamps::basis;
 use crate::told::Tally;
-use crate::{Finding, Member, Named, Overview, Part, Remark, Step, Surveyed, Told};
+use crate::{Cases, Finding, Member, Named, Overview, Part, Remark, Step, Surveyed, Told};
 use checker::{Coverage, Level, Mark};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -188,7 +188,10 @@ fn violation(index: usize, finding: &Finding, overview: Option<&Overview>) -> Ma
             }
             @if !finding.explanation.is_empty() {
                 (argument(finding, &mut told))
-                h3 { "The transactions and what orders them" }
+                h3 {
+                    "The transactions and what orders them"
+                    @if let Some(case) = crate::picture::first_case(finding) { " in " (case) }
+                }
                 div.scroll tabindex="0" role="group" aria-label="The transactions and what orders them" {
                     (PreEscaped(drawing(finding, "", &format!("v{index}-"))))
                 }
@@ -227,10 +230,43 @@ fn argument<'f>(finding: &'f Finding, told: &mut ToldSteps<'f>) -> Markup {
             " "
             span.now role="status" {}
         }
-        ol.steps {
-            @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(finding, step, Some(place), told)) }
+        @if let Some(cases) = &finding.cases { (case_distinction(finding, cases, true)) }
+        @else {
+            ol.steps {
+                @for (place, step) in finding.explanation.iter().enumerate() { (argument_step(finding, step, Some(place), told)) }
+            }
         }
-        @if let Some(end) = end { p.so { "Contradiction: " (end) "." } }
+        @if let Some(end) = end {
+            p.so { "Contradiction: " (end) "." }
+        }
+    }
+}
+
+/// One case after the other. The steps of the first are those that the picture shows.
+fn case_distinction(finding: &Finding, cases: &Cases, is_shown: bool) -> Markup {
+    html! {
+        ul.cases {
+            @for (number, case) in cases.told.iter().enumerate() {
+                @let mut told = ToldSteps::default();
+                li {
+                    "If " (case.said) ":"
+                    @if let Some(cases) = &case.cases { (case_distinction(finding, cases, is_shown && number == 0)) }
+                    @else {
+                        ol.steps {
+                            @for (place, step) in case.explanation.iter().enumerate() {
+                                (argument_step(finding, step, Some(place).filter(|_| is_shown && number == 0), &mut told))
+                            }
+                        }
+                    }
+                    @if let Some(end) = crate::text::end_of(finding, &case.explanation) { p.so { "Contradiction: " (end) "." } }
+                    @if !case.support.is_empty() {
+                        p { "This relies on:" }
+                        ul.steps { @for step in &case.support { (argument_step(finding, step, None, &mut told)) } }
+                    }
+                }
+            }
+            @if let Some(more) = crate::text::left_out(cases) { li { (more) } }
+        }
     }
 }
 
@@ -288,6 +324,7 @@ fn argument_step<'f>(
         @if !step.because.is_empty() {
             ul.steps { @for inner in &step.because { (argument_step(finding, inner, None, told)) } }
         }
+        @if let Some(cases) = &step.cases { (case_distinction(finding, cases, false)) }
     };
     match place {
         Some(place) => html! { li tabindex="0" data-step=(place) data-ops=(ops.join("\n")) { (edge) } },

@@ -1,6 +1,6 @@
 //! One JSON object per finding; the shape is a contract with other programs: `docs/schema/check-output.schema.json`.
 
-use crate::{Alternative, Comparison, Finding, Member, Search, Step, Trouble, Violation};
+use crate::{Alternative, Cases, Comparison, Finding, Member, Search, Step, Trouble, Violation};
 use checker::{By, Claim, Mark, Ryow};
 use serde::ser::{Error, SerializeMap};
 use serde::{Serialize, Serializer};
@@ -25,6 +25,7 @@ pub fn json_line(finding: &Finding) -> String {
             .then(|| finding.transactions.iter().map(Core::from).collect()),
         explanation: violated.then_some(explanation),
         support,
+        cases: finding.cases.as_ref().map(NumberedCases::from),
         counted: finding.counted.as_deref(),
         anomalies: finding.anomalies.as_ref().map(|all| all.iter().map(Listed::from).collect()),
         coverage: finding.coverage.as_ref().map(Coverage::from),
@@ -75,6 +76,8 @@ struct Object<'a> {
     explanation: Option<Vec<Numbered<'a>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     support: Vec<Numbered<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cases: Option<NumberedCases<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counted: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,6 +163,39 @@ struct Numbered<'a> {
     why: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     because: Vec<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cases: Option<NumberedCases<'a>>,
+}
+
+/// A case distinction; the steps of each case are numbered by themselves.
+#[derive(Serialize)]
+struct NumberedCases<'a> {
+    shown: Vec<NumberedCase<'a>>,
+    left_out: usize,
+}
+
+/// What may be, and the steps that contradict it, or the cases into which it falls.
+#[derive(Serialize)]
+struct NumberedCase<'a> {
+    #[serde(rename = "if")]
+    suppose: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    explanation: Vec<Numbered<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    support: Vec<Numbered<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cases: Option<NumberedCases<'a>>,
+}
+
+impl<'a> From<&'a Cases> for NumberedCases<'a> {
+    fn from(cases: &'a Cases) -> Self {
+        let shown = cases.told.iter().map(|case| {
+            let (explanation, support) = numbered(&case.explanation, &case.support);
+            let cases = case.cases.as_ref().map(Self::from);
+            NumberedCase { suppose: &case.suppose, explanation, support, cases }
+        });
+        Self { shown: shown.collect(), left_out: cases.left_out }
+    }
 }
 
 /// The steps of an argument, and all those that they follow from, each once.
@@ -178,7 +214,7 @@ fn numbered<'a>(explanation: &'a [Step], support: &'a [Step]) -> (Vec<Numbered<'
     support.iter().for_each(|step| _ = number(step, &mut all));
     let mut steps: Vec<Numbered<'a>> = Vec::new();
     while let Some(&step) = all.get(steps.len()) {
-        let Step { from, to, edge, key, predicate, why, because, .. } = step;
+        let Step { from, to, edge, key, predicate, why, because, cases, .. } = step;
         steps.push(Numbered {
             step: steps.len() + 1,
             from: from.as_deref(),
@@ -188,6 +224,7 @@ fn numbered<'a>(explanation: &'a [Step], support: &'a [Step]) -> (Vec<Numbered<'
             predicate: *predicate,
             why,
             because: because.iter().map(|step| number(step, &mut all)).collect(),
+            cases: cases.as_ref().map(NumberedCases::from),
         });
     }
     let support = steps.split_off(argued);

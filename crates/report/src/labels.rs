@@ -1,6 +1,6 @@
 //! Short names for the transactions of an argument: `T1`, `T2`, … in the order in which the argument visits them.
 
-use checker::{Edge, Evidence};
+use checker::{Cases, Edge, Evidence};
 use history::TxnId;
 use std::collections::BTreeMap;
 
@@ -19,6 +19,13 @@ impl Labels {
         let mut labels = Self::default();
         let ends = |edge: &Edge| edge.from.into_iter().chain([edge.to]).collect::<Vec<TxnId>>();
         evidence.edges.iter().flat_map(ends).for_each(|txn| labels.add(txn));
+        let mut open: Vec<&Cases> = evidence.cases.iter().map(|cases| &**cases).collect();
+        while let Some(cases) = open.pop() {
+            for case in &cases.told {
+                case.argument.edges.iter().flat_map(ends).for_each(|txn| labels.add(txn));
+                open.extend(case.argument.cases.as_deref());
+            }
+        }
         evidence.transactions.iter().for_each(|&txn| labels.add(txn));
         evidence.support.iter().flat_map(ends).for_each(|txn| labels.add(txn));
         labels

@@ -48,7 +48,7 @@ pub use anomalies::{ANOMALIES, About, AnomalyRow, Asked, UnknownAnomaly, anomaly
 pub use book::{Page, pages};
 pub use difference::{Difference, Run, difference};
 pub use elle::ElleResult;
-pub use finding::{Cost, Finding, Listed, Member, Named, Place, Search, Size, Step};
+pub use finding::{Case, Cases, Cost, Finding, Listed, Member, Named, Place, Search, Size, Step};
 pub use graphs::{dot, mermaid};
 pub use html::html;
 pub use json::{json_line, trouble_line};

@@ -1,6 +1,6 @@
 //! The core of a violation as a graph: what the pictures have in common.
 
-use crate::{Finding, Member, Step};
+use crate::{Cases, Finding, Member, Step};
 
 /// Transactions with more operations than this show only those the argument is about.
 pub(crate) const OPERATIONS_MAX: usize = 8;
@@ -65,7 +65,7 @@ impl<'f> Picture<'f> {
         let mut arrows: Vec<Arrow<'f>> =
             argument.filter_map(|(index, step)| arrow(step, Some(index))).collect();
         // Whoever the argument only rests on is connected by what it was named for.
-        for step in every_step(finding).into_iter().skip(finding.explanation.len()) {
+        for step in shown_steps(finding).into_iter().skip(finding.explanation.len()) {
             let Some(other) = arrow(step, None) else { continue };
             let is_known = |known: &Arrow<'_>| {
                 (known.from, known.to, known.step.edge) == (other.from, other.to, other.step.edge)
@@ -107,15 +107,52 @@ pub(crate) fn shown_operations<'f>(
     (shown, more)
 }
 
-/// The steps of an argument, those they rest on, and those that these follow from.
-pub(crate) fn every_step(finding: &Finding) -> Vec<&Step> {
+/// The steps of an argument, those they rest on, and those that these follow from; of a case distinction those of the
+/// first case.
+fn shown_steps(finding: &Finding) -> Vec<&Step> {
     let mut steps: Vec<&Step> = finding.explanation.iter().chain(&finding.support).collect();
+    let mut cases = finding.cases.as_ref();
+    while let Some(case) = cases.and_then(|cases| cases.told.first()) {
+        steps.extend(&case.support);
+        cases = case.cases.as_ref();
+    }
     let mut next = 0;
     while let Some(step) = steps.get(next) {
         steps.extend(&step.because);
         next += 1;
     }
     steps
+}
+
+/// Every step of an argument, in all of its cases.
+pub(crate) fn every_step(finding: &Finding) -> Vec<&Step> {
+    let mut steps = shown_steps(finding);
+    let mut cases: Vec<&Cases> = finding.cases.iter().collect();
+    let (mut next, mut next_cases) = (0, 0);
+    loop {
+        if let Some(step) = steps.get(next).copied() {
+            // The because of shown steps is there already.
+            let known = |it: &&Step| steps.iter().any(|step| std::ptr::eq(*step, *it));
+            let new: Vec<&Step> = step.because.iter().filter(|it| !known(it)).collect();
+            steps.extend(new);
+            cases.extend(&step.cases);
+            next += 1;
+        } else if let Some(it) = cases.get(next_cases).copied() {
+            for case in &it.told {
+                steps.extend(case.explanation.iter().chain(&case.support));
+                cases.extend(&case.cases);
+            }
+            next_cases += 1;
+        } else {
+            return steps;
+        }
+    }
+}
+
+/// `the first of 2 cases`, where a picture shows no more.
+pub(crate) fn first_case(finding: &Finding) -> Option<String> {
+    let cases = finding.cases.as_ref()?;
+    Some(format!("the first of {} cases", cases.told.len() + cases.left_out))
 }
 
 /// What is written on an edge: `rw x`, `so`, `rw x (predicate)`.

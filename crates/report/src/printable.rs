@@ -5,7 +5,10 @@
 //! turn the text beside them around. Everything for people is rendered from a printable copy of a finding; JSON keeps
 //! names as they are, in its own escapes.
 
-use crate::{Alternative, Comparison, Finding, Listed, Member, Named, Overview, Part, Place, Step, Surveyed};
+use crate::{
+    Alternative, Case, Cases, Comparison, Finding, Listed, Member, Named, Overview, Part, Place, Step,
+    Surveyed,
+};
 use crate::{Told, Trouble, Violation};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -108,6 +111,7 @@ impl Finding {
         }
         self.transactions.iter_mut().for_each(member);
         self.explanation.iter_mut().chain(&mut self.support).for_each(step);
+        self.cases.iter_mut().for_each(cases);
         self.next.iter_mut().for_each(name);
         for it in self.by_timestamps.iter_mut().flatten() {
             let Violation { transaction, key, other, expected, seen, why, .. } = it;
@@ -140,10 +144,20 @@ fn member(member: &mut Member) {
 
 fn step(outermost: &mut Step) {
     let mut open = vec![outermost];
-    while let Some(Step { from, to, key, why, said, because, places, .. }) = open.pop() {
+    while let Some(Step { from, to, key, why, said, because, cases: split, places, .. }) = open.pop() {
         [to, why, said].into_iter().chain(from).chain(key).for_each(name);
         places.iter_mut().for_each(|Place { transaction, .. }| name(transaction));
         open.extend(because);
+        split.iter_mut().for_each(cases);
+    }
+}
+
+/// Cases nest as deep as they are shown, which is bounded.
+fn cases(cases: &mut Cases) {
+    for Case { suppose, said, explanation, support, cases: split } in &mut cases.told {
+        [suppose, said].into_iter().for_each(name);
+        explanation.iter_mut().chain(support).for_each(step);
+        split.iter_mut().for_each(self::cases);
     }
 }
 

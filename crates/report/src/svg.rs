@@ -2,7 +2,7 @@
 
 use crate::Finding;
 use crate::layout::{Block, Curve, layout};
-use crate::picture::{Arrow, Node, Picture, label};
+use crate::picture::{Arrow, Node, Picture, first_case, label};
 use std::fmt::Write;
 
 /// Sizes of the monospaced text in a box.
@@ -57,7 +57,7 @@ pub(crate) fn drawing(finding: &Finding, style: &str, prefix: &str) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"core\" role=\"img\" width=\"{0:.0}\" height=\"{1:.0}\" \
          viewBox=\"0 0 {0:.0} {1:.0}\">{style}<title>{2}</title><desc>{3}</desc><defs>",
         layout.width,
-        layout.height,
+        layout.height + if finding.cases.is_some() { 20.0 } else { 0.0 },
         escape(&title(finding)),
         escape(&finding.explanation.iter().map(|step| step.said.as_str()).collect::<Vec<_>>().join(". ")),
     );
@@ -74,6 +74,14 @@ pub(crate) fn drawing(finding: &Finding, style: &str, prefix: &str) -> String {
     }
     for (text, block) in boxes.iter().zip(&layout.blocks) {
         text.write(&mut out, block);
+    }
+    if let Some(case) = first_case(finding) {
+        let _ = write!(
+            out,
+            "<text class=\"label\" x=\"8\" y=\"{:.1}\">{}</text>",
+            layout.height + 13.0,
+            escape(&case)
+        );
     }
     out.push_str("</svg>");
     out

@@ -3,7 +3,7 @@
 use crate::book::page_of;
 use crate::context::Context;
 use crate::picture::{label, shown_operations};
-use crate::{Alternative, Cost, Finding, Member, Part, Step, Surveyed, Tally, Violation};
+use crate::{Alternative, Cases, Cost, Finding, Member, Part, Step, Surveyed, Tally, Violation};
 use crate::{printable, shorten};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
@@ -413,12 +413,17 @@ fn write_argument(out: &mut String, finding: &Finding, detail: Detail, palette: 
     }
     let scribe = Scribe { finding, detail, palette };
     let mut told = ToldSteps::default();
-    let steps = &finding.explanation;
-    let fits = if is_brief { steps.len().min(BRIEF_MAX) } else { steps.len() };
-    scribe.steps(out, &steps[..fits], 1, &mut told)?;
-    if steps.len() > fits {
-        let more = count(steps.len() - fits, "more step");
-        writeln!(out, "  {faint}… {more}: `taipan explain` shows all{faint:#}")?;
+    match &finding.cases {
+        Some(cases) => scribe.cases(out, cases, 1)?,
+        None => {
+            let steps = &finding.explanation;
+            let fits = if is_brief { steps.len().min(BRIEF_MAX) } else { steps.len() };
+            scribe.steps(out, &steps[..fits], 1, &mut told)?;
+            if steps.len() > fits {
+                let more = count(steps.len() - fits, "more step");
+                writeln!(out, "  {faint}… {more}: `taipan explain` shows all{faint:#}")?;
+            }
+        }
     }
     if let Some(end) = conclusion(finding) {
         writeln!(out, "  Contradiction: {end}.")?;
@@ -432,6 +437,15 @@ fn write_argument(out: &mut String, finding: &Finding, detail: Detail, palette: 
         }
     }
     Ok(())
+}
+
+/// What is said of cases that are not shown.
+pub(crate) fn left_out(cases: &Cases) -> Option<String> {
+    match cases.left_out {
+        0 => None,
+        1 => Some("… and 1 more case, which is impossible, too".to_owned()),
+        more => Some(format!("… and {} more cases, each of which is impossible, too", grouped(more))),
+    }
 }
 
 /// Of many transactions without an argument only the first are shown.
@@ -550,6 +564,9 @@ impl<'f> Scribe<'f> {
             writeln!(out, "{:indent$}{order}{}.{kind}", "", step.said)?;
             if self.detail == Detail::Full {
                 self.steps(out, &step.because, depth + 1, told)?;
+                if let Some(cases) = &step.cases {
+                    self.cases(out, cases, depth + 1)?;
+                }
             }
         }
         Ok(())
@@ -564,6 +581,31 @@ impl<'f> Scribe<'f> {
             _ => String::new(),
         }
     }
+
+    /// One case after the other, each with its own end.
+    fn cases(&self, out: &mut String, cases: &'f Cases, depth: usize) -> std::fmt::Result {
+        let indent = 2 * depth;
+        for case in &cases.told {
+            // What follows in one case is written there, even if it follows in another, too.
+            let mut told = ToldSteps::default();
+            writeln!(out, "{:indent$}If {}:", "", case.said)?;
+            self.steps(out, &case.explanation, depth + 1, &mut told)?;
+            if let Some(cases) = &case.cases {
+                self.cases(out, cases, depth + 1)?;
+            }
+            if let Some(end) = end_of(self.finding, &case.explanation) {
+                writeln!(out, "{:indent$}  Contradiction: {end}.", "")?;
+            }
+            if self.detail == Detail::Full && !case.support.is_empty() {
+                writeln!(out, "{:indent$}  This relies on:", "")?;
+                self.steps(out, &case.support, depth + 2, &mut told)?;
+            }
+        }
+        match left_out(cases) {
+            Some(more) => writeln!(out, "{:indent$}{more}", ""),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The end of a time; nothing where none was recorded.
@@ -576,7 +618,10 @@ pub(crate) fn conclusion(finding: &Finding) -> Option<String> {
     if finding.counted.is_some() {
         return finding.counted.clone();
     }
-    end_of(finding, &finding.explanation)
+    match finding.cases {
+        Some(_) => Some("none of the cases is possible".to_owned()),
+        None => end_of(finding, &finding.explanation),
+    }
 }
 
 /// Whether every step leads to the next, and the last to the first.
@@ -586,7 +631,7 @@ pub(crate) fn is_cycle(steps: &[Step]) -> bool {
 }
 
 /// What steps come to: a cycle, or two lists that contradict each other.
-fn end_of(finding: &Finding, steps: &[Step]) -> Option<String> {
+pub(crate) fn end_of(finding: &Finding, steps: &[Step]) -> Option<String> {
     let name = |name: &str| finding.label_of(name);
     let closes = is_cycle(steps);
     if let [one, two] = steps

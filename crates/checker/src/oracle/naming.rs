@@ -33,6 +33,7 @@ pub(super) fn evidence(
         transactions,
         edges: Vec::new(),
         support: Vec::new(),
+        cases: None,
     }
 }
 

@@ -126,7 +126,7 @@ impl Teller<'_> {
                 }
             }
         }
-        Evidence { anomaly, transactions, edges, support: Vec::new() }
+        Evidence { anomaly, transactions, edges, support: Vec::new(), cases: None }
     }
 
     fn edge(&self, from: Option<TxnId>, to: TxnId, kind: EdgeKind, reason: Reason) -> Edge {
@@ -158,7 +158,7 @@ impl Teller<'_> {
         };
         let own = self.finding.txn;
         let Some(second) = self.last_write(own, key) else { return self.one(name, vec![]) };
-        let reason = Reason::Overwrote { first: self.last_write(other, key), second };
+        let reason = Reason::Overwrote { first: self.last_write(other, key), second, shown: None };
         let edges = vec![self.edge(Some(other), own, EdgeKind::Ww, reason), self.by_time(own, other)];
         self.one(name, edges)
     }
