@@ -493,6 +493,7 @@ mod tests {
     use crate::check;
     use crate::oracle::oracle;
     use crate::oracle::tiny::Shape;
+    use crate::verdict::Supposition;
     use history::formats::notation;
 
     const LEVELS: [&str; 8] = [
@@ -703,7 +704,12 @@ mod tests {
             let judge = |part: &History| check(part, level, &options).verdict;
             let Verdict::Violated(evidence) = judge(&history) else { panic!("{level}") };
             let blamed = |history: &History, evidence: &Evidence| {
-                let from = evidence.edges.iter().filter_map(|edge| edge.from);
+                let first = evidence.cases.as_ref().and_then(|cases| cases.told.first());
+                let supposed = first.and_then(|case| match case.suppose {
+                    Supposition::Source { write, .. } => Some(history.owner(write?)),
+                    Supposition::Changed { .. } => None,
+                });
+                let from = evidence.edges.iter().filter_map(|edge| edge.from).chain(supposed);
                 from.map(|txn| history.transaction(txn).name().to_string()).collect::<Vec<_>>()
             };
             assert!(blamed(&history, &evidence).contains(&"a:0".to_owned()), "{level}: {evidence:?}");
