@@ -493,7 +493,6 @@ mod tests {
     use crate::check;
     use crate::oracle::oracle;
     use crate::oracle::tiny::Shape;
-    use crate::verdict::Supposition;
     use history::formats::notation;
 
     const LEVELS: [&str; 8] = [
@@ -704,12 +703,8 @@ mod tests {
             let judge = |part: &History| check(part, level, &options).verdict;
             let Verdict::Violated(evidence) = judge(&history) else { panic!("{level}") };
             let blamed = |history: &History, evidence: &Evidence| {
-                let first = evidence.cases.as_ref().and_then(|cases| cases.told.first());
-                let supposed = first.and_then(|case| match case.suppose {
-                    Supposition::Source { write, .. } => Some(history.owner(write?)),
-                    Supposition::Changed { .. } => None,
-                });
-                let from = evidence.edges.iter().filter_map(|edge| edge.from).chain(supposed);
+                let from = evidence.edges.iter().filter_map(|edge| edge.from);
+                let from = from.chain(evidence.supposed_writers(history));
                 from.map(|txn| history.transaction(txn).name().to_string()).collect::<Vec<_>>()
             };
             assert!(blamed(&history, &evidence).contains(&"a:0".to_owned()), "{level}: {evidence:?}");

@@ -476,6 +476,19 @@ impl Evidence {
         Argument { edges, support: self.support.clone(), cases: self.cases.clone() }
     }
 
+    /// Who wrote what is supposed to have been seen in the case that is shown first.
+    pub(crate) fn supposed_writers(&self, history: &History) -> Vec<TxnId> {
+        let mut writers = Vec::new();
+        let mut at = self.cases.as_ref();
+        while let Some(case) = at.and_then(|cases| cases.told.first()) {
+            if let Supposition::Source { write: Some(write), .. } = case.suppose {
+                writers.push(history.owner(write));
+            }
+            at = case.argument.cases.as_ref();
+        }
+        writers
+    }
+
     /// The names of the core's transactions, as they are written in reports.
     pub fn names(&self, history: &History) -> Vec<String> {
         self.transactions.iter().map(|&txn| history.transaction(txn).name().to_string()).collect()

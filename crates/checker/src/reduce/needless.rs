@@ -34,6 +34,7 @@ impl Reducing<'_> {
         };
         let mut named = vec![alone];
         named.extend(self.evidence.edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
+        named.extend(self.evidence.supposed_writers(&history));
         let names: Vec<Option<String>> =
             named.iter().map(|txn| self.best.transactions[txn.index()].id.clone()).collect();
         if !names.iter().all(Option::is_some) {
