@@ -271,10 +271,9 @@ impl<'h> Judge<'h> {
     fn missed(&self, read: OpId, key: KeyId, write: OpId, scope: &Scope) -> bool {
         if let Operation::Append { value, .. } = self.history.operation(write)
             && let Some(list) = self.list(read, key)
+            && !list.contains(&value)
         {
-            if !list.contains(&value) {
-                return true;
-            }
+            return true;
         }
         let (reader, writer) = (self.history.owner(read), self.history.owner(write));
         if !self.is_last(write, key) || reader == writer {
