@@ -262,7 +262,7 @@ fn program() -> Result<&'static Path, Wrong> {
     });
     found.as_deref().ok_or_else(|| {
         Wrong::new(
-            "no taipan beside taipan-soak: build it with `cargo build -p taipan`, or name it in TAIPAN",
+            "no taipan beside taipan-soak: build it with `cargo build -p taipan-cli`, or name it in TAIPAN",
         )
     })
 }

@@ -99,6 +99,11 @@ impl Claim {
         Self { level, by: By::Results, ryow: Ryow::default(), clock_skew: 0, mixed: false, vendor: None }
     }
 
+    /// Serializable isolation by results: some order of the transactions, one at a time, explains every result.
+    pub fn serializable() -> Self {
+        Self::new(Level::SERIALIZABLE)
+    }
+
     /// A transaction that asked for a level which does not promise this one, and that level; `find` knows the names of
     /// levels. Where levels are mixed there is none.
     pub fn unpromised<'h>(

@@ -78,7 +78,7 @@ fn nothing_uses_the_command_line() {
     let ours: BTreeSet<String> = crates.keys().cloned().collect();
     let broken = crates
         .iter()
-        .filter(|(_, manifest)| uses_of_ours(manifest, &ours).iter().any(|used| used == "taipan"))
+        .filter(|(_, manifest)| uses_of_ours(manifest, &ours).iter().any(|used| used == "cli"))
         .map(|(name, _)| name.clone())
         .collect();
     expect_none("a library cannot use the program", broken);
@@ -123,10 +123,10 @@ fn only_the_command_line_prints_and_exits() {
         ["println!(", "eprintln!(", "print!(", "eprint!(", "process::exit(", "io::stdout(", "io::stderr("];
     // `corpus` is for tests, which say what they skip.
     let broken = lines(
-        |name| !["corpus", "taipan"].contains(&name),
+        |name| !["cli", "corpus"].contains(&name),
         |_, line| calls.iter().any(|call| line.contains(call)),
     );
-    expect_none("only `taipan` prints and exits", broken);
+    expect_none("only `cli` prints and exits", broken);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn only_databases_names_vendors() {
     ];
     // The command line passes target names on and the demo says what it runs on; `corpus` knows what tests need.
     let broken = lines(
-        |name| !["corpus", "databases", "workload", "taipan", "tidy"].contains(&name),
+        |name| !["cli", "corpus", "databases", "workload", "tidy"].contains(&name),
         |_, line| {
             let line = line.to_lowercase();
             vendors.iter().any(|vendor| line.contains(vendor))

@@ -476,7 +476,7 @@ fn the_workflow_does_what_it_says() {
     let workflow = read("examples/ci/github-actions.yml");
     assert!(read("docs/book/src/ci.md").contains(&workflow), "the book shows another workflow");
     let commands: Vec<&str> = workflow.lines().filter_map(|line| line.trim().strip_prefix("run: ")).collect();
-    let install = format!("cargo install --locked --git {} taipan", env!("CARGO_PKG_REPOSITORY"));
+    let install = format!("cargo install --locked --git {} taipan-cli", env!("CARGO_PKG_REPOSITORY"));
     assert_eq!(commands[0], install);
     assert!(read("README.md").contains(&install), "README installs it otherwise");
     for (history, exit) in [("skew.jsonl", 1), ("serial.jsonl", 0), ("misspelt.jsonl", 3)] {

@@ -1,6 +1,6 @@
 //! The command line as a user sees it: every console block in `tests/cmd/*.md` is run and compared.
 //!
-//! `TRYCMD=overwrite cargo test -p taipan --test cli` writes what the program says now into the blocks.
+//! `TRYCMD=overwrite cargo test -p taipan-cli --test cli` writes what the program says now into the blocks.
 
 #[test]
 fn console_blocks_show_what_the_program_does() {

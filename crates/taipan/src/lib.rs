@@ -1,0 +1,53 @@
+//! Checks whether a database keeps its isolation promises.
+//!
+//! A *history* is what clients of a database saw: transactions, their operations, and what came back. Taipan decides
+//! whether a correct database could have produced it at an isolation level, and says why not.
+//!
+//! ```
+//! # fn main() -> Result<(), taipan::Error> {
+//! let history = taipan::parse("s1: r(x,_) w(x,1)\ns2: r(x,1) w(x,2)\n")?;
+//! let outcome = taipan::check(&history, &taipan::Claim::serializable(), &Default::default());
+//! assert!(outcome.is_accepted(), "{}", outcome.explain(&history));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The nouns:
+//!
+//! * [`History`] — what clients saw: [`read`] a file of any known format, or [`parse`] text.
+//! * [`Claim`] — what is asked: an isolation level, and what the order is judged by.
+//! * [`Outcome`] — the answer: accepted, violated or undecided, with evidence and an explanation.
+//! * [`Error`] — why there is no history to check. A violation is never an error.
+
+mod error;
+mod outcome;
+
+pub use checker::{Claim, Level, Options, Verdict};
+pub use error::Error;
+pub use history::History;
+pub use outcome::Outcome;
+
+use history::formats::{ReadOptions, read_bytes, read_path};
+use std::path::Path;
+
+/// Reads a history from a file, or from a directory where the format is one. The format is found from the content; gzip
+/// and zstd are undone.
+///
+/// # Errors
+/// If there is no such file, or it holds no history; the message says where and why.
+pub fn read(path: impl AsRef<Path>) -> Result<History, Error> {
+    Ok(read_path(path.as_ref(), &ReadOptions::default())?.history)
+}
+
+/// Reads a history from text or bytes, in any of the formats.
+///
+/// # Errors
+/// If it is no history; the message says where and why.
+pub fn parse(content: impl AsRef<[u8]>) -> Result<History, Error> {
+    Ok(read_bytes("history", content.as_ref(), &ReadOptions::default())?.history)
+}
+
+/// Decides whether a correct database could have produced the history.
+pub fn check(history: &History, claim: &Claim, options: &Options) -> Outcome {
+    Outcome::of(history, claim, options)
+}
