@@ -5,7 +5,7 @@ use crate::timestamps::{peak_megabytes, write_history};
 use checker::spread::{self, Digested, Plan};
 use checker::timestamped::Streamed;
 use checker::timestamped::shards::digest;
-use checker::{By, Claim, Level, Options, Passes, Rule, Verdict, check};
+use checker::{By, Claim, Level, Options, Passes, Rule, Verdict, VerdictKind, check};
 use cluster::{Cluster, Job, Monitor, Setup, Share};
 use cpu_time::ProcessTime;
 use history::formats::{Format, ReadOptions, SplitBy, read_parts, read_path, split};
@@ -230,7 +230,7 @@ fn on_workers(
             By::Results => found.note.is_none_or(|note| note.starts_with("decided by")),
             _ => found.outcome.is_none(),
         });
-        if answer.verdict != "accepted" || !is_settled {
+        if answer.verdict != VerdictKind::Accepted || !is_settled {
             return Err("the history is valid, and was not accepted by all workers together".into());
         }
         busiest = busiest.max(spent);

@@ -15,6 +15,7 @@ mod process;
 mod rivals;
 
 use crate::checks::machine;
+use checker::VerdictKind;
 use rivals::Rival;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -67,7 +68,7 @@ impl Case {
 
     /// Whether there was an answer.
     pub(crate) fn is_decided(&self) -> bool {
-        !self.verdict.starts_with("undecided")
+        !self.verdict.starts_with(VerdictKind::Undecided.name())
     }
 }
 

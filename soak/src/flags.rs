@@ -10,7 +10,7 @@
 use crate::campaign::Wrong;
 use crate::{levels, simulated};
 use checker::oracle::tiny::Random;
-use checker::{Budget, By, Claim, Level, Options, Passes, Rule, Ryow, Strategy, implications};
+use checker::{Budget, By, Claim, Level, Options, Passes, Rule, Ryow, Strategy, VerdictKind, implications};
 use history::History;
 use history::formats::{Format, write_path};
 use serde::Deserialize;
@@ -32,11 +32,11 @@ struct Line {
     level: String,
     #[serde(default)]
     by: Option<String>,
-    verdict: String,
+    verdict: VerdictKind,
 }
 
 /// Verdicts by file and level.
-type Answers = BTreeMap<(String, String), String>;
+type Answers = BTreeMap<(String, String), VerdictKind>;
 
 pub(crate) fn case(seed: u64) -> Result<u64, Wrong> {
     let mut random = Random::new(seed ^ 0xf1a65);
@@ -159,13 +159,13 @@ impl Run {
         let mut comparisons = 0;
         for (path, history) in histories {
             let name = path.display().to_string();
-            let mut at_levels: Vec<(Level, String)> = Vec::new();
+            let mut at_levels: Vec<(Level, VerdictKind)> = Vec::new();
             for &level in &self.levels {
-                let Some(said) = answers.get(&(name.clone(), level.name().to_owned())) else { continue };
+                let Some(&said) = answers.get(&(name.clone(), level.name().to_owned())) else { continue };
                 let expected = self.expected(history, level);
-                let is_same = *said == expected
-                    || self.may_give_up && said == "undecided"
-                    || expected == "undecided" && self.command == "check" && self.is_survey();
+                let is_same = said == expected
+                    || self.may_give_up && said == VerdictKind::Undecided
+                    || expected == VerdictKind::Undecided && self.command == "check" && self.is_survey();
                 if !is_same {
                     let what = format!(
                         "{level} by {}: {said} with {}, {expected} by search alone",
@@ -175,7 +175,7 @@ impl Run {
                     return Err(Wrong::with(what, history));
                 }
                 comparisons += 1;
-                at_levels.push((level, said.clone()));
+                at_levels.push((level, said));
             }
             comparisons += self.implied(history, &at_levels)?;
         }
@@ -190,23 +190,25 @@ impl Run {
     }
 
     /// What the claim comes to without a hint, in this process.
-    fn expected(&self, history: &History, level: Level) -> String {
+    fn expected(&self, history: &History, level: Level) -> VerdictKind {
         let passes = Passes { timestamps: false, ..Passes::default() };
         let budget = Budget::unlimited().with_timeout(Duration::from_secs(20));
         let options = Options { passes, budget, threads: 1, ..Options::default() };
-        self.claim.at(level).check(history, &options).outcome.verdict.name().to_owned()
+        self.claim.at(level).check(history, &options).outcome.verdict.kind()
     }
 
     /// What a level accepts, weaker ones do not refuse.
-    fn implied(&self, history: &History, answers: &[(Level, String)]) -> Result<u64, Wrong> {
-        let of = |level: Level| answers.iter().find(|(other, _)| *other == level).map(|(_, it)| it.as_str());
+    fn implied(&self, history: &History, answers: &[(Level, VerdictKind)]) -> Result<u64, Wrong> {
+        let of = |level: Level| answers.iter().find(|(other, _)| *other == level).map(|&(_, it)| it);
         let mut comparisons = 0;
         for it in implications().iter().filter(|it| !it.without_predicates) {
             // By timestamps, serializability and snapshot isolation are judged at different timestamps.
             if self.claim.by == By::Timestamps && it.stronger.rule != it.weaker.rule {
                 continue;
             }
-            if let (Some("accepted"), Some("violated")) = (of(it.stronger), of(it.weaker)) {
+            if let (Some(VerdictKind::Accepted), Some(VerdictKind::Violated)) =
+                (of(it.stronger), of(it.weaker))
+            {
                 let what = format!("{} accepted, {} violated: {}", it.stronger, it.weaker, self.words());
                 return Err(Wrong::with(what, history));
             }
@@ -235,10 +237,10 @@ impl Run {
             if by.unwrap_or("results".to_owned()) != self.claim.by.name() {
                 return Err(Wrong::new(format!("{}: another claim was answered: {line}", self.words())));
             }
-            worst = match (verdict.as_str(), worst) {
-                ("violated", _) => 1,
-                ("undecided", 0) => 2,
-                _ => worst,
+            worst = match (verdict, worst) {
+                (VerdictKind::Violated, _) => 1,
+                (VerdictKind::Undecided, 0) => 2,
+                (VerdictKind::Undecided | VerdictKind::Accepted, _) => worst,
             };
             answers.insert((file, level), verdict);
         }

@@ -2,7 +2,7 @@
 
 use super::Case;
 use checker::timestamped;
-use checker::{Budget, Level, Options, Verdict};
+use checker::{Budget, Level, Options, Verdict, VerdictKind};
 use cpu_time::ProcessTime;
 use history::formats::{ReadOptions, read_path};
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,9 @@ pub(crate) fn measure_one(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
     let mut options = Options { budget, ..Options::default() };
     let (verdict, stages) = if *strategy == BY_TIMESTAMPS {
         let report = timestamped::check(history, level, &options)?;
-        (if report.findings.is_empty() { "accepted" } else { "violated" }.to_owned(), Vec::new())
+        let is_accepted = report.findings.is_empty();
+        let verdict = if is_accepted { VerdictKind::Accepted } else { VerdictKind::Violated };
+        (verdict.to_string(), Vec::new())
     } else {
         options.strategy = strategy.parse()?;
         if *without != "-" {

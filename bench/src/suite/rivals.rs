@@ -5,6 +5,7 @@
 
 use super::process::{How, REPEATED_UNDER_S, REPEATS, measure};
 use super::{Case, Run};
+use checker::VerdictKind;
 use history::formats::{Format, ReadOptions, read_path, write_path};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -179,9 +180,9 @@ impl Rival {
         let said = String::from_utf8_lossy(&std::fs::read(&said)?).into_owned();
         let is_refused = self.refusal.is_some_and(|refusal| said.contains(refusal));
         let verdict = match status.map(|status| status.code()) {
-            Some(Some(0)) if is_refused => "violated".to_owned(),
-            Some(Some(0)) => "accepted".to_owned(),
-            Some(Some(1)) => "violated".to_owned(),
+            Some(Some(0)) if is_refused => VerdictKind::Violated.to_string(),
+            Some(Some(0)) => VerdictKind::Accepted.to_string(),
+            Some(Some(1)) => VerdictKind::Violated.to_string(),
             Some(code) => format!("undecided: status {code:?}"),
             None => format!("undecided: not within {} s", LIMIT.as_secs()),
         };

@@ -37,7 +37,7 @@ pub use proof::{Atom, Lemma};
 pub use refusal::Refusal;
 
 use crate::oracle::{TooLarge, oracle};
-use crate::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict};
+use crate::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict, VerdictKind};
 use history::{History, Id, KeyId, Operation, Status, Transaction, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -106,12 +106,12 @@ pub enum Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// `accepted`, `violated` or `undecided`.
-    pub fn verdict(&self) -> &'static str {
+    /// Which of the three verdicts it claims.
+    pub fn verdict(&self) -> VerdictKind {
         match self {
-            Self::Accepted { .. } => "accepted",
-            Self::Violated { .. } => "violated",
-            Self::Undecided { .. } => "undecided",
+            Self::Accepted { .. } => VerdictKind::Accepted,
+            Self::Violated { .. } => VerdictKind::Violated,
+            Self::Undecided { .. } => VerdictKind::Undecided,
         }
     }
 }

@@ -7,7 +7,7 @@
 //! *Cost*: some hundred checks of a history of a few transactions.
 
 use crate::restrict::{restrict, restrict_for};
-use crate::{Instead, Level, Mark, Options, Rule, Verdict, check, instead, survey};
+use crate::{Instead, Level, Options, Rule, Verdict, VerdictKind, check, instead, survey};
 use history::{History, TxnId};
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ pub struct Closer {
     /// The weakest levels that the part violates; none of them follows from another.
     pub weakest: Vec<Level>,
     /// What every level comes to in the part.
-    pub marks: Vec<(Level, Mark)>,
+    pub marks: Vec<(Level, VerdictKind)>,
     /// Results that would have made the part possible at the level it was checked at.
     pub instead: Vec<Instead>,
 }
@@ -50,6 +50,6 @@ pub fn allowed(history: &History, level: Level, transactions: &[TxnId], options:
         Ok::<_, Infallible>(check(&part.history, level, options).verdict)
     };
     let Ok(survey) = survey(&plain.history, verdict, |_, _| Ok(None), |verdict| verdict);
-    let accepted = survey.marks.into_iter().filter(|(_, mark)| *mark == Mark::Accepted);
+    let accepted = survey.marks.into_iter().filter(|(_, mark)| *mark == VerdictKind::Accepted);
     accepted.map(|(level, _)| level).collect()
 }

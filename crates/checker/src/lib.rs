@@ -80,11 +80,11 @@ pub use pigeonhole::Crowd;
 pub use pipeline::{check, check_sharing};
 pub use prove::add_proof;
 pub use reduce::{Reduced, reduce};
-pub use survey::{Mark, Survey, survey};
+pub use survey::{Survey, survey};
 pub use untested::Orders;
 pub use verdict::{
     Anomaly, Argument, Budget, Case, Cases, Edge, EdgeKind, Event, Evidence, Impossible, Options, Outcome,
-    Reason, Ryow, Stats, Supposition, Undecided, Verdict, Witness,
+    Reason, Ryow, Stats, Supposition, Undecided, Verdict, VerdictKind, Witness,
 };
 
 /// The front page, so that its example is compiled and run.

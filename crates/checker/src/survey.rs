@@ -15,7 +15,7 @@
 //! history is at fault in one way.
 
 use crate::rows;
-use crate::{Fragment, Level, Rule, Verdict, implications};
+use crate::{Fragment, Level, Rule, Verdict, VerdictKind, implications};
 use history::History;
 
 /// What every level comes to.
@@ -28,40 +28,9 @@ pub struct Survey<T> {
     /// Not decided.
     pub undecided: Vec<(Level, T)>,
     /// Every level in the order of the table, with its mark.
-    pub marks: Vec<(Level, Mark)>,
+    pub marks: Vec<(Level, VerdictKind)>,
     /// Levels that are not on the frontier, each with one on it that settles it.
     pub follows: Vec<(Level, Level)>,
-}
-
-/// What a level comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mark {
-    /// It holds.
-    Accepted,
-    /// It is violated.
-    Violated,
-    /// It could not be decided.
-    Undecided,
-}
-
-impl Mark {
-    /// What a verdict says.
-    pub fn of(verdict: &Verdict) -> Self {
-        match verdict {
-            Verdict::Accepted(_) => Self::Accepted,
-            Verdict::Violated(_) => Self::Violated,
-            Verdict::Undecided(_) => Self::Undecided,
-        }
-    }
-
-    /// As [`Verdict::name`].
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Violated => "violated",
-            Self::Undecided => "undecided",
-        }
-    }
 }
 
 /// Finds out what every level comes to. `check` decides one level and may keep what it likes beside the verdict; its first
@@ -73,11 +42,11 @@ pub fn survey<T, E>(
     verdict: impl Fn(&T) -> &Verdict,
 ) -> Result<Survey<T>, E> {
     let order = Order::of(history);
-    let mut marks: Vec<(Level, Option<Mark>)> = Level::all().map(|level| (level, None)).collect();
+    let mut marks: Vec<(Level, Option<VerdictKind>)> = Level::all().map(|level| (level, None)).collect();
     let mut checked: Vec<(Level, T)> = Vec::new();
     while let Some(level) = next(&order, &marks) {
         let result = check(level)?;
-        let mark = Mark::of(verdict(&result));
+        let mark = verdict(&result).kind();
         order.spread(level, mark, &mut marks);
         let fragment = match verdict(&result) {
             Verdict::Violated(evidence) => Some(Fragment::new(history, &evidence.transactions)),
@@ -91,18 +60,19 @@ pub fn survey<T, E>(
                 continue;
             }
             if let Some(result) = probe(open, &fragment)? {
-                order.spread(open, Mark::Violated, &mut marks);
+                order.spread(open, VerdictKind::Violated, &mut marks);
                 checked.push((open, result));
             }
         }
     }
-    let marks = marks.into_iter().map(|(level, mark)| (level, mark.unwrap_or(Mark::Undecided))).collect();
+    let marks =
+        marks.into_iter().map(|(level, mark)| (level, mark.unwrap_or(VerdictKind::Undecided))).collect();
     Ok(frontier(&order, marks, checked))
 }
 
 /// The level to check next, if one is open: it settles most if it holds. Below snapshot isolation what takes no search comes
 /// first.
-fn next(order: &Order, marks: &[(Level, Option<Mark>)]) -> Option<Level> {
+fn next(order: &Order, marks: &[(Level, Option<VerdictKind>)]) -> Option<Level> {
     let open = || marks.iter().filter(|(_, mark)| mark.is_none()).map(|&(level, _)| level);
     let below = |&level: &Level| open().filter(|&other| order.implies(level, other)).count();
     let strongest = open().max_by_key(below)?;
@@ -119,17 +89,20 @@ fn takes_no_search(level: Level) -> bool {
 }
 
 /// What was checked and follows from nothing else.
-fn frontier<T>(order: &Order, marks: Vec<(Level, Mark)>, checked: Vec<(Level, T)>) -> Survey<T> {
-    let is = |level: Level, mark: Mark| marks.contains(&(level, mark));
-    let with = |mark: Mark| marks.iter().filter(move |(_, other)| *other == mark).map(|&(level, _)| level);
+fn frontier<T>(order: &Order, marks: Vec<(Level, VerdictKind)>, checked: Vec<(Level, T)>) -> Survey<T> {
+    let is = |level: Level, mark: VerdictKind| marks.contains(&(level, mark));
+    let with =
+        |mark: VerdictKind| marks.iter().filter(move |(_, other)| *other == mark).map(|&(level, _)| level);
     let (mut strongest, mut weakest, mut undecided) = (Vec::new(), Vec::new(), Vec::new());
     for (level, result) in checked {
-        if is(level, Mark::Undecided) {
+        if is(level, VerdictKind::Undecided) {
             undecided.push((level, result));
-        } else if is(level, Mark::Accepted) && !with(Mark::Accepted).any(|other| order.implies(other, level))
+        } else if is(level, VerdictKind::Accepted)
+            && !with(VerdictKind::Accepted).any(|other| order.implies(other, level))
         {
             strongest.push((level, result));
-        } else if is(level, Mark::Violated) && !with(Mark::Violated).any(|other| order.implies(level, other))
+        } else if is(level, VerdictKind::Violated)
+            && !with(VerdictKind::Violated).any(|other| order.implies(level, other))
         {
             weakest.push((level, result));
         }
@@ -141,7 +114,7 @@ fn frontier<T>(order: &Order, marks: Vec<(Level, Mark)>, checked: Vec<(Level, T)
     undecided.sort_by_key(|&(level, _)| above(level));
     let checked = strongest.iter().chain(&weakest).chain(&undecided);
     let on_it: Vec<Level> = checked.map(|&(level, _)| level).collect();
-    let settled = |level: Level, mark: Mark| {
+    let settled = |level: Level, mark: VerdictKind| {
         let by = on_it.iter().find(|&&by| is(by, mark) && order.settles(by, mark, level));
         by.filter(|_| !on_it.contains(&level)).map(|&by| (level, by))
     };
@@ -189,7 +162,7 @@ impl Order {
     }
 
     /// Marks a level and whatever follows.
-    fn spread(&self, level: Level, mark: Mark, marks: &mut [(Level, Option<Mark>)]) {
+    fn spread(&self, level: Level, mark: VerdictKind, marks: &mut [(Level, Option<VerdictKind>)]) {
         for (other, known) in marks {
             if *other == level || self.settles(level, mark, *other) {
                 *known = Some(mark);
@@ -198,11 +171,11 @@ impl Order {
     }
 
     /// Whether the mark of one level gives another the same.
-    fn settles(&self, level: Level, mark: Mark, other: Level) -> bool {
+    fn settles(&self, level: Level, mark: VerdictKind, other: Level) -> bool {
         match mark {
-            Mark::Accepted => self.implies(level, other),
-            Mark::Violated => self.implies(other, level),
-            Mark::Undecided => false,
+            VerdictKind::Accepted => self.implies(level, other),
+            VerdictKind::Violated => self.implies(other, level),
+            VerdictKind::Undecided => false,
         }
     }
 }

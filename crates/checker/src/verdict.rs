@@ -4,8 +4,10 @@ pub use crate::budget::Budget;
 use crate::eager::{Passes, Strategy};
 use history::{History, KeyId, OpId, TxnId};
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use solver::Counters;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// How to check.
@@ -374,13 +376,74 @@ impl Stats {
 }
 
 impl Verdict {
+    /// Which of the three it is.
+    pub fn kind(&self) -> VerdictKind {
+        match self {
+            Self::Accepted(_) => VerdictKind::Accepted,
+            Self::Violated(_) => VerdictKind::Violated,
+            Self::Undecided(_) => VerdictKind::Undecided,
+        }
+    }
+
     /// `accepted`, `violated` or `undecided`.
     pub fn name(&self) -> &'static str {
+        self.kind().name()
+    }
+}
+
+/// A verdict without its evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
+pub enum VerdictKind {
+    /// The history is possible at the level.
+    Accepted,
+    /// It is not.
+    Violated,
+    /// There is no answer.
+    Undecided,
+}
+
+impl VerdictKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Accepted, Self::Violated, Self::Undecided];
+
+    /// `accepted`, `violated` or `undecided`.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Accepted(_) => "accepted",
-            Self::Violated(_) => "violated",
-            Self::Undecided(_) => "undecided",
+            Self::Accepted => "accepted",
+            Self::Violated => "violated",
+            Self::Undecided => "undecided",
         }
+    }
+}
+
+impl fmt::Display for VerdictKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// By its word. The error is the message.
+impl FromStr for VerdictKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == word);
+        found.ok_or_else(|| format!("unknown verdict {word:?}: expected accepted, violated or undecided"))
+    }
+}
+
+impl From<VerdictKind> for &'static str {
+    fn from(kind: VerdictKind) -> Self {
+        kind.name()
+    }
+}
+
+impl TryFrom<String> for VerdictKind {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, Self::Error> {
+        word.parse()
     }
 }
 

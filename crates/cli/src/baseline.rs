@@ -4,9 +4,10 @@
 //! fingerprint in the same file: the level, the kind and the shape of the argument. Which transactions showed it does not
 //! matter, for they differ from run to run. Where the baseline has no fingerprint of the kind, the kind suffices.
 
-use checker::By;
+use checker::{By, VerdictKind};
 use report::Finding;
 use serde::Deserialize;
+use serde::de::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -36,6 +37,7 @@ struct Line {
     level: String,
     by: Option<String>,
     verdict: String,
+    error: Option<String>,
     anomaly: Option<String>,
     fingerprint: Option<String>,
     #[serde(default)]
@@ -65,16 +67,20 @@ impl Baseline {
         let mut baseline = Self::default();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let line: Line = serde_json::from_str(line).map_err(|error| (index + 1, error))?;
-            baseline.take(line);
+            if line.error.is_some() {
+                continue;
+            }
+            let verdict = line.verdict.parse().map_err(|error: String| (index + 1, Error::custom(error)))?;
+            match verdict {
+                VerdictKind::Violated => baseline.take(line),
+                VerdictKind::Accepted | VerdictKind::Undecided => {}
+            }
         }
         Ok(baseline)
     }
 
     fn take(&mut self, line: Line) {
-        let Line { file, level, by, verdict, anomaly, fingerprint, anomalies } = line;
-        if verdict != "violated" {
-            return;
-        }
+        let Line { file, level, by, anomaly, fingerprint, anomalies, .. } = line;
         let level = by.map_or(level.clone(), |by| format!("{level} by {by}"));
         let kind = |anomaly: String| Kind { file: file.clone(), level: level.clone(), anomaly };
         if let Some(anomaly) = anomaly {
@@ -93,7 +99,7 @@ impl Baseline {
             By::Timestamps => format!("{} by {}", claim.level_name(), claim.by.name()),
         };
         let file = &finding.file;
-        if finding.verdict != "undecided" {
+        if finding.verdict != VerdictKind::Undecided {
             self.checked.insert((file.clone(), level.clone()));
         }
         let kind =
@@ -125,7 +131,7 @@ impl Baseline {
 #[cfg(test)]
 mod tests {
     use super::Baseline;
-    use checker::{Claim, Level, Options, check};
+    use checker::{Claim, Level, Options, VerdictKind, check};
     use history::formats::notation;
     use report::{Cost, Finding};
 
@@ -177,7 +183,7 @@ mod tests {
         known.knows(&finding("a", "serializable", FINE));
         assert_eq!(known.gone(), ["a: serializable: G2-item"]);
         let open = finding("b", "serializable", FINE);
-        let open = Finding { verdict: "undecided", reason: Some("timed out".to_owned()), ..open };
+        let open = Finding { verdict: VerdictKind::Undecided, reason: Some("timed out".to_owned()), ..open };
         known.knows(&open);
         assert_eq!(known.gone().len(), 1, "what is undecided may still be there");
         known.knows(&lost);
@@ -190,5 +196,8 @@ mod tests {
         assert!(Baseline::parse(text).expect("a line").gone().is_empty());
         let (line, _) = Baseline::parse("\n{\"file\":1}").expect_err("no such line");
         assert_eq!(line, 2);
+        let text = "{\"file\":\"a\",\"level\":\"serializable\",\"verdict\":\"refused\"}";
+        let (line, error) = Baseline::parse(text).expect_err("no such verdict");
+        assert!(line == 1 && error.to_string().contains("unknown verdict \"refused\""), "{error}");
     }
 }

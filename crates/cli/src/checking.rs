@@ -440,7 +440,7 @@ impl<'f> Checking<'f> {
         let searched = Passes { timestamps: false, ..self.passes };
         let (_, other) = self.answer(opened, claim.by(By::Results), searched)?;
         let finding = checked.finding.compared(&opened.history, &broken, &other.verdict);
-        let verdict = if Exit::of(&other.verdict) > Exit::of(&checked.verdict) {
+        let verdict = if Exit::of(other.verdict.kind()) > Exit::of(checked.verdict.kind()) {
             other.verdict
         } else {
             checked.verdict
@@ -488,7 +488,7 @@ impl<'f> Checking<'f> {
         let mut verdict = verdict;
         if let Some(lack) = self.lack(opened, &verdict, &finding) {
             verdict = Verdict::Undecided(Undecided::Untested(lack.clone()));
-            finding = Finding { verdict: verdict.name(), reason: Some(lack), ..finding };
+            finding = Finding { verdict: verdict.kind(), reason: Some(lack), ..finding };
         }
         Ok((answer, Checked { claim, verdict, finding }))
     }
@@ -760,7 +760,7 @@ impl Checked {
 
     /// Its part of the exit status.
     pub(crate) fn exit(&self) -> Exit {
-        Exit::of(&self.verdict)
+        Exit::of(self.verdict.kind())
     }
 }
 

@@ -32,7 +32,7 @@ mod several {
     use crate::exit::Exit;
     use crate::flags::{CrewFlags, Whose};
     use crate::limits;
-    use checker::{Claim, Orders, Undecided};
+    use checker::{Claim, Orders, Undecided, VerdictKind};
     use cluster::{Answer, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
     use history::{History, Interrupt};
     use report::{Cost, Finding, Size, Trouble};
@@ -218,7 +218,7 @@ mod several {
                     Exit::Error
                 }
                 Ok(answer) => {
-                    let lack = match answer.verdict == "accepted" {
+                    let lack = match answer.verdict == VerdictKind::Accepted {
                         true => lack(flags, file, &claim),
                         false => Ok(None),
                     };
@@ -277,12 +277,8 @@ mod several {
         progress: &Progress,
     ) -> Outcome {
         let Answer { verdict, size: (transactions, operations, sessions), found, .. } = answer;
-        let verdict = if lack.is_some() { "undecided" } else { verdict };
-        let exit = match verdict {
-            "accepted" => Exit::Accepted,
-            "violated" => Exit::Violated,
-            _ => Exit::Undecided,
-        };
+        let verdict = if lack.is_some() { VerdictKind::Undecided } else { verdict };
+        let exit = Exit::of(verdict);
         let Some(Found { outcome, findings, history, note }) = found else {
             progress.pause(|| console.note(format_args!("{name}: {claim}: {verdict}, as process 0 reports")));
             return Ok(exit);

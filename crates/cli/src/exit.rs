@@ -1,5 +1,6 @@
 //! The exit status.
 
+use checker::VerdictKind;
 use std::process::ExitCode;
 
 /// What the process says when it ends. Ordered: of several, the greatest counts.
@@ -17,11 +18,11 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The status of a verdict.
-    pub(crate) fn of(verdict: &checker::Verdict) -> Self {
+    pub(crate) fn of(verdict: VerdictKind) -> Self {
         match verdict {
-            checker::Verdict::Accepted(_) => Self::Accepted,
-            checker::Verdict::Violated(_) => Self::Violated,
-            checker::Verdict::Undecided(_) => Self::Undecided,
+            VerdictKind::Accepted => Self::Accepted,
+            VerdictKind::Violated => Self::Violated,
+            VerdictKind::Undecided => Self::Undecided,
         }
     }
 

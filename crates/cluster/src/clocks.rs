@@ -30,14 +30,14 @@
 use crate::components::Decided;
 use crate::exchange::{everybody, exchange, stream};
 use crate::ids::Ids;
-use crate::job::{ACCEPTED, Found, Job};
+use crate::job::{Found, Job};
 use crate::source::{Dealt, PARTS_MAX};
 use crate::timestamps::Read;
 use checker::spread::{
     Columns, Digest, Digested, Doubts, Edges, Graph, Home, Kept, Lanes, Layout, Open, Piece, Plan, Regions,
     Replies, Tally, digest,
 };
-use checker::{Outcome, Stats, Verdict, Witness};
+use checker::{Outcome, Stats, Verdict, VerdictKind, Witness};
 use history::History;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::RefCell;
@@ -174,7 +174,8 @@ pub(crate) fn accept(
     let all = everybody(worker, (open.map(Why::Open), is_forward));
     let is_forward = all.iter().all(|(_, is_forward)| *is_forward);
     first_of(all.into_iter().map(|(why, _)| why))?;
-    let decided = |note| Decided { found: (from == 0).then(|| accepted(note)), read, verdict: ACCEPTED };
+    let decided =
+        |note| Decided { found: (from == 0).then(|| accepted(note)), read, verdict: VerdictKind::Accepted };
     let note = note(job, layout.sessions(), plan);
     // 3. What directly precedes is mostly enough.
     if is_forward && (!plan.obliges() || are_clear(worker, commons, place, &pieces, &lanes)) {

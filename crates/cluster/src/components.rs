@@ -22,12 +22,12 @@
 use crate::exchange::{everybody, exchange};
 use crate::gather::{Packed, copy, merge};
 use crate::ids::Ids;
-use crate::job::{ACCEPTED, Found, Job, limit};
+use crate::job::{Found, Job, limit};
 use crate::setup::Failure;
 use crate::source::{Dealt, PARTS_MAX, of_process};
 use crate::timestamps::Read;
 use checker::timestamped::shards::{Label, home};
-use checker::{Options, Outcome, Stats, Undecided, Verdict, Witness};
+use checker::{Options, Outcome, Stats, Undecided, Verdict, VerdictKind, Witness};
 use history::{History, Id, TxnId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ use timely::worker::Worker;
 pub(crate) struct Decided {
     pub(crate) read: Read,
     pub(crate) found: Option<Found>,
-    pub(crate) verdict: &'static str,
+    pub(crate) verdict: VerdictKind,
 }
 
 /// Decides by results.
@@ -54,16 +54,16 @@ pub(crate) fn decide(
     // Orders of the history, as it was read.
     let (outcome, committed) = decide_here(worker, job, &parcels)?;
     let told = match &outcome {
-        Some(Outcome { verdict: Verdict::Undecided(why), .. }) => ("undecided", why.to_string()),
-        Some(outcome) => (outcome.verdict.name(), String::new()),
-        None => (ACCEPTED, String::new()),
+        Some(Outcome { verdict: Verdict::Undecided(why), .. }) => (VerdictKind::Undecided, why.to_string()),
+        Some(outcome) => (outcome.verdict.kind(), String::new()),
+        None => (VerdictKind::Accepted, String::new()),
     };
-    let all = everybody(worker, (told.0.to_owned(), told.1, committed));
+    let all = everybody(worker, (told.0, told.1, committed));
     let read = Read { committed: all.iter().map(|(_, _, committed)| committed).sum(), ..read };
-    let open = |name: &str| all.iter().position(|(verdict, _, _)| verdict == name);
+    let open = |kind: VerdictKind| all.iter().position(|(verdict, _, _)| *verdict == kind);
     let is_first = worker.index() == 0;
-    if let Some(number) = open("violated") {
-        let sent = if told.0 == "violated" { parcels } else { Vec::new() };
+    if let Some(number) = open(VerdictKind::Violated) {
+        let sent = if told.0 == VerdictKind::Violated { parcels } else { Vec::new() };
         let came = exchange(worker, sent.into_iter().map(|(order, packed)| (0, order, packed)));
         let found = is_first.then(|| {
             let history = merge(came.into_iter().map(|(_, packed)| Ok(packed)))?;
@@ -75,14 +75,14 @@ pub(crate) fn decide(
                 note: placed.note(job, Some(number)),
             })
         });
-        return Ok(Decided { read, found: found.transpose()?, verdict: "violated" });
+        return Ok(Decided { read, found: found.transpose()?, verdict: VerdictKind::Violated });
     }
-    let (verdict, outcome) = match open("undecided") {
+    let (verdict, outcome) = match open(VerdictKind::Undecided) {
         Some(number) => {
             let why = Undecided::Unsupported(of_worker(worker, number, &all[number].1));
-            ("undecided", Verdict::Undecided(why))
+            (VerdictKind::Undecided, Verdict::Undecided(why))
         }
-        None => (ACCEPTED, Verdict::Accepted(Witness::default())),
+        None => (VerdictKind::Accepted, Verdict::Accepted(Witness::default())),
     };
     let found = is_first.then(|| Found {
         outcome: Some(Outcome { verdict: outcome, stats: Stats::default() }),

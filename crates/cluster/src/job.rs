@@ -13,7 +13,7 @@ use crate::timestamps::{Promise, Read, Report, replay};
 use checker::spread::Plan;
 use checker::timestamped::shards::{self, Suspects, Whole};
 use checker::timestamped::{self, Finding};
-use checker::{By, Claim, Level, Options, Outcome, Stats, Verdict, Witness};
+use checker::{By, Claim, Level, Options, Outcome, Stats, Verdict, VerdictKind, Witness};
 use history::History;
 use history::formats::{ReadError, ReadOptions, read_parts, read_path};
 use std::path::{Path, PathBuf};
@@ -44,8 +44,8 @@ pub struct Job {
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// `accepted`, `violated` or `undecided`: every process knows it.
-    pub verdict: &'static str,
+    /// The answer: every process knows it.
+    pub verdict: VerdictKind,
     /// Transactions, operations and sessions that all processes read.
     pub size: (u64, u64, usize),
     /// How many transactions are committed.
@@ -102,7 +102,7 @@ fn work(worker: &mut Worker, job: &Job, commons: &Commons) -> Result<Answer, Fai
         }
         if let Some(read) = read.as_ref().filter(|_| suspects.is_empty()) {
             return Ok(Answer {
-                verdict: ACCEPTED,
+                verdict: VerdictKind::Accepted,
                 size: (read.transactions, read.operations, read.sessions.len()),
                 committed: read.committed,
                 found: (worker.index() == 0).then(|| accepted(job.claim.level, level)),
@@ -152,8 +152,6 @@ fn by_results(
     }
     Ok(decided)
 }
-
-pub(crate) const ACCEPTED: &str = "accepted";
 
 /// What is known when every worker accepted.
 fn accepted(asked: Level, replayed: Level) -> Found {
@@ -224,27 +222,24 @@ type Size = (u64, u64, usize, u64);
 fn tell(
     worker: &mut Worker,
     decided: &Result<Option<Found>, Failure>,
-) -> Result<(&'static str, Size), Failure> {
+) -> Result<(VerdictKind, Size), Failure> {
     let told = match decided {
         Ok(None) => None,
         Ok(Some(found)) => {
             let history = &found.history;
             let committed = history.transactions().filter(|txn| txn.is_committed()).count() as u64;
             let size = (history.len() as u64, history.op_count() as u64, history.sessions().len(), committed);
-            let name = found.outcome.as_ref().map_or(ACCEPTED, |outcome| outcome.verdict.name());
-            Some(Ok((name.to_owned(), size)))
+            let outcome = found.outcome.as_ref();
+            Some(Ok((outcome.map_or(VerdictKind::Accepted, |outcome| outcome.verdict.kind()), size)))
         }
         Err(error) => Some(Err(error.to_string())),
     };
     let peers = worker.peers();
     let items = told.into_iter().flat_map(|told| (0..peers).map(move |to| (to, 0, told.clone())));
     let came = exchange(worker, items.collect::<Vec<_>>());
-    let first: Option<Result<(String, Size), String>> = came.into_iter().next().map(|(_, told)| told);
+    let first: Option<Result<(VerdictKind, Size), String>> = came.into_iter().next().map(|(_, told)| told);
     match first {
-        Some(Ok((name, size))) => {
-            let known = [ACCEPTED, "violated", "undecided"].into_iter().find(|known| *known == name);
-            Ok((known.unwrap_or("undecided"), size))
-        }
+        Some(Ok(told)) => Ok(told),
         Some(Err(error)) => Err(Failure::Input(error)),
         None => Err(Failure::Worker("worker 0 returned no verdict".to_owned())),
     }

@@ -4,6 +4,7 @@
 //! or not its histories are still there.
 
 use crate::printable;
+use checker::VerdictKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,7 +22,7 @@ pub struct Run {
 struct Line {
     file: String,
     level: String,
-    verdict: String,
+    verdict: VerdictKind,
     anomaly: Option<String>,
     #[serde(default)]
     anomalies: Vec<Listed>,
@@ -200,7 +201,7 @@ fn verdict(line: &Line) -> String {
     match (&line.anomaly, kinds.is_empty()) {
         (Some(anomaly), true) => format!("{}: {anomaly}", line.verdict),
         (_, false) => format!("{}: {}", line.verdict, kinds.join(", ")),
-        (None, true) => line.verdict.clone(),
+        (None, true) => line.verdict.to_string(),
     }
 }
 

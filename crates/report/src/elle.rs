@@ -12,7 +12,7 @@
 //! decided at every level, where Elle concludes it from the kinds of anomaly.
 
 use crate::Finding;
-use checker::{Level, Mark, elle_models, implications};
+use checker::{Level, VerdictKind, elle_models, implications};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -40,7 +40,7 @@ struct Argument {
 
 impl ElleResult {
     /// From what was found at the levels asked for, and what all levels come to.
-    pub fn new(findings: &[Finding], marks: &[(Level, Mark)]) -> Self {
+    pub fn new(findings: &[Finding], marks: &[(Level, VerdictKind)]) -> Self {
         let mut it = Self { valid: Some(true), ..Self::default() };
         for finding in findings {
             match (&finding.anomaly, &finding.reason) {
@@ -54,7 +54,7 @@ impl ElleResult {
             (true, Some(_)) => None,
             (true, None) => Some(true),
         };
-        let is_broken = |level: Level| marks.contains(&(level, Mark::Violated));
+        let is_broken = |level: Level| marks.contains(&(level, VerdictKind::Violated));
         let is_weakest = |level: Level| {
             !implications()
                 .iter()

@@ -6,7 +6,7 @@ use crate::shorten::{self, Lens};
 use crate::text::grouped;
 use crate::{Comparison, Part, Violation, argue, context, effects, phrase};
 use checker::{
-    Anomaly, By, Claim, Coverage, Evidence, Inventory, Level, Mark, Reduced, Stats, Strategy, Verdict,
+    Anomaly, By, Claim, Coverage, Evidence, Inventory, Level, Reduced, Stats, Strategy, Verdict, VerdictKind,
 };
 use history::formats::jsonl;
 use history::{History, Id, Operation, Transaction};
@@ -18,8 +18,8 @@ pub struct Finding {
     pub file: String,
     /// What was asked.
     pub claim: Claim,
-    /// `accepted`, `violated` or `undecided`.
-    pub verdict: &'static str,
+    /// The answer.
+    pub verdict: VerdictKind,
     /// What went wrong; for a violation.
     pub anomaly: Option<Named>,
     /// What the same violation is recognised by in another run: kind, level and shape of the argument.
@@ -221,13 +221,13 @@ impl Finding {
     pub fn new(file: &str, claim: Claim, history: &History, verdict: &Verdict, cost: Cost) -> Self {
         let blank = Self::undecided(file, claim, String::new(), Size::of(history), cost);
         match verdict {
-            Verdict::Accepted(_) => Self { verdict: verdict.name(), reason: None, ..blank },
+            Verdict::Accepted(_) => Self { verdict: verdict.kind(), reason: None, ..blank },
             Verdict::Undecided(why) => Self { reason: Some(why.to_string()), ..blank },
             Verdict::Violated(evidence) => {
                 let lens = Lens::of(history, evidence.transactions.iter().copied());
                 let labels = Labels::of(evidence);
                 Self {
-                    verdict: verdict.name(),
+                    verdict: verdict.kind(),
                     reason: None,
                     anomaly: Some(Named::from(&evidence.anomaly)),
                     fingerprint: Some(fingerprint(&claim, evidence)),
@@ -317,17 +317,22 @@ impl Finding {
     }
 
     /// What follows at a level from the verdict at another.
-    pub fn follows(file: &str, claim: Claim, mark: Mark, from: Option<&str>, history: &History) -> Self {
+    pub fn follows(
+        file: &str,
+        claim: Claim,
+        mark: VerdictKind,
+        from: Option<&str>,
+        history: &History,
+    ) -> Self {
         let blank = Self::undecided(file, claim, String::new(), Size::of(history), Cost::default());
-        Self { verdict: mark.name(), reason: None, follows_from: from.map(str::to_owned), ..blank }
+        Self { verdict: mark, reason: None, follows_from: from.map(str::to_owned), ..blank }
     }
 
     /// Accepted, without the history at hand.
     pub fn accepted(file: &str, claim: Claim, size: Size, cost: Cost) -> Self {
         let blank = Self::undecided(file, claim, String::new(), size, cost);
-        let verdict = Verdict::Accepted(checker::Witness::default()).name();
         let by_timestamps = (claim.by == By::Timestamps).then(Vec::new);
-        Self { verdict, reason: None, by_timestamps, ..blank }
+        Self { verdict: VerdictKind::Accepted, reason: None, by_timestamps, ..blank }
     }
 
     /// With the strongest levels that allow the transactions of the argument.
@@ -351,7 +356,7 @@ impl Finding {
         Self {
             file: file.to_owned(),
             claim,
-            verdict: "undecided",
+            verdict: VerdictKind::Undecided,
             anomaly: None,
             fingerprint: None,
             reason: Some(reason),

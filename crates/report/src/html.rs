@@ -15,7 +15,7 @@ use crate::text::{ToldSteps, until};
 use crate::timestamps::basis;
 use crate::told::Tally;
 use crate::{Cases, Finding, Member, Named, Overview, Part, Remark, Step, Surveyed, Told};
-use checker::{Coverage, Level, Mark};
+use checker::{Coverage, Level, VerdictKind};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// How the page looks.
@@ -74,9 +74,9 @@ fn headline(told: &Told, tally: &Tally) -> String {
     };
     let what = match (tally.violated, tally.undecided, tally.accepted) {
         (0, 0, 0) => "nothing was checked",
-        (0, 0, _) => "accepted",
-        (0, _, _) => "undecided",
-        _ => "violated",
+        (0, 0, _) => VerdictKind::Accepted.name(),
+        (0, _, _) => VerdictKind::Undecided.name(),
+        _ => VerdictKind::Violated.name(),
     };
     match file {
         Some(file) => format!("{file}: {what}"),
@@ -88,9 +88,9 @@ fn counts(tally: &Tally) -> Markup {
     html! {
         p.counts {
             @for (class, count, what) in [
-                ("violated", tally.violated, "violated"),
-                ("undecided", tally.undecided, "undecided"),
-                ("accepted", tally.accepted, "accepted"),
+                (VerdictKind::Violated.name(), tally.violated, VerdictKind::Violated.name()),
+                (VerdictKind::Undecided.name(), tally.undecided, VerdictKind::Undecided.name()),
+                (VerdictKind::Accepted.name(), tally.accepted, VerdictKind::Accepted.name()),
                 ("trouble", tally.troubles, "not checked"),
             ] {
                 @if count > 0 { span.badge.(class) { (count) " " (what) } " " }
@@ -425,7 +425,7 @@ fn smallest_part(index: usize, finding: &Finding, part: &Part) -> Markup {
                 @let also = part.also_broken();
                 @if !also.is_empty() { " and every stronger level (" (names(&also)) ")" }
                 "."
-                @let accepted = part.levels(Mark::Accepted);
+                @let accepted = part.levels(VerdictKind::Accepted);
                 @if !accepted.is_empty() { " Allowed by: " (names(&accepted)) "." }
             }
             details open[index == 0] {

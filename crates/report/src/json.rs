@@ -1,7 +1,7 @@
 //! One JSON object per finding; the shape is a contract with other programs: `docs/schema/check-output.schema.json`.
 
 use crate::{Alternative, Cases, Comparison, Finding, Member, Search, Step, Trouble, Violation};
-use checker::{By, Claim, Mark, Ryow};
+use checker::{By, Claim, Ryow, VerdictKind};
 use serde::ser::{Error, SerializeMap};
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ pub fn json_line(finding: &Finding) -> String {
     let object = Object {
         file: &finding.file,
         level: finding.claim.level_name(),
-        verdict: finding.verdict,
+        verdict: finding.verdict.name(),
         anomaly: finding.anomaly.as_ref().map(|anomaly| anomaly.name.as_str()),
         common_name: finding.anomaly.as_ref().and_then(|anomaly| anomaly.common),
         fingerprint: finding.fingerprint.as_deref(),
@@ -298,8 +298,8 @@ impl<'a> From<&'a crate::Part> for Part<'a> {
             minimal: part.is_minimal,
             notation: &part.notation,
             weakest_levels: part.weakest.iter().map(|level| level.name()).collect(),
-            violated_levels: part.levels(Mark::Violated),
-            accepted_levels: part.levels(Mark::Accepted),
+            violated_levels: part.levels(VerdictKind::Violated),
+            accepted_levels: part.levels(VerdictKind::Accepted),
             allowed_instead: &part.instead,
         }
     }

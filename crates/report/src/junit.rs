@@ -7,6 +7,7 @@
 use crate::text::timeless;
 use crate::timestamps::basis;
 use crate::{Finding, Told, Trouble};
+use checker::VerdictKind;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use std::io;
@@ -75,25 +76,27 @@ impl<'t> Suite<'t> {
         let text = timeless(finding);
         let anomaly = finding.anomaly.as_ref().map(ToString::to_string).unwrap_or_default();
         let result = match finding.verdict {
-            "accepted" => Outcome::Passed,
-            "violated" if finding.is_known => Outcome::Not {
+            VerdictKind::Accepted => Outcome::Passed,
+            VerdictKind::Violated if finding.is_known => Outcome::Not {
                 element: "skipped",
                 kind: None,
                 message: format!("{claim}: violated as before: {anomaly}"),
                 text: text.clone(),
             },
-            "violated" => Outcome::Not {
+            VerdictKind::Violated => Outcome::Not {
                 element: "failure",
-                kind: Some(finding.anomaly.as_ref().map_or("violated", |it| it.name.as_str()).to_owned()),
+                kind: Some(
+                    finding.anomaly.as_ref().map_or(finding.verdict.name(), |it| it.name.as_str()).to_owned(),
+                ),
                 message: format!("{claim}: violated: {anomaly}"),
                 text: text.clone(),
             },
-            _ => {
+            VerdictKind::Undecided => {
                 let reason = finding.reason.as_deref().unwrap_or_default();
                 let message = format!("{claim}: undecided: {}", first_line(reason));
                 Outcome::Not {
                     element: "error",
-                    kind: Some("undecided".to_owned()),
+                    kind: Some(finding.verdict.to_string()),
                     message,
                     text: text.clone(),
                 }

@@ -2,7 +2,7 @@
 //! was checked at all of them.
 
 use crate::svg::{COLOURS, escape};
-use checker::{Implication, Level, LevelRow, Mark, TABLE, implications};
+use checker::{Implication, Level, LevelRow, TABLE, VerdictKind, implications};
 use std::fmt::Write;
 
 const BOX_WIDTH: f64 = 262.0;
@@ -24,12 +24,12 @@ stroke-dasharray:6 3}.lattice .undecided rect{stroke:var(--open);stroke-width:2.
 .lattice text{text-anchor:middle}";
 
 /// The picture of all levels. `marks` may be empty.
-pub fn lattice(marks: &[(Level, Mark)]) -> String {
+pub fn lattice(marks: &[(Level, VerdictKind)]) -> String {
     drawing(marks, &format!("<style>{COLOURS}{STYLE}</style>"))
 }
 
 /// The picture as a page of its own.
-pub fn lattice_page(marks: &[(Level, Mark)]) -> String {
+pub fn lattice_page(marks: &[(Level, VerdictKind)]) -> String {
     let body = maud::html! {
         (maud::DOCTYPE)
         html lang="en" {
@@ -68,7 +68,7 @@ pub fn lattice_page(marks: &[(Level, Mark)]) -> String {
 }
 
 /// The picture as an `svg` element; `style` is put in first.
-pub(crate) fn drawing(marks: &[(Level, Mark)], style: &str) -> String {
+pub(crate) fn drawing(marks: &[(Level, VerdictKind)], style: &str) -> String {
     let rows = rows();
     let widest = rows.iter().map(Vec::len).max().unwrap_or(1);
     let width = 2.0 * MARGIN + widest as f64 * (BOX_WIDTH + GAP_X) - GAP_X;
@@ -134,8 +134,8 @@ fn write_line(out: &mut String, implication: &Implication, way: &[(f64, f64)]) {
     let _ = write!(out, "<polyline{class} points=\"{}\"/>", points.join(" "));
 }
 
-fn write_box(out: &mut String, row: &LevelRow, mark: Option<Mark>, (x, y): (f64, f64)) {
-    let class = mark.map_or("plain", Mark::name);
+fn write_box(out: &mut String, row: &LevelRow, mark: Option<VerdictKind>, (x, y): (f64, f64)) {
+    let class = mark.map_or("plain", VerdictKind::name);
     let middle = x + BOX_WIDTH / 2.0;
     let under = match mark {
         Some(mark) => format!("<tspan class=\"mark\">{}</tspan>", mark.name()),
@@ -245,7 +245,8 @@ mod tests {
 
     #[test]
     fn marks_are_drawn() {
-        let marks: Vec<(Level, Mark)> = Level::all().map(|level| (level, Mark::Violated)).collect();
+        let marks: Vec<(Level, VerdictKind)> =
+            Level::all().map(|level| (level, VerdictKind::Violated)).collect();
         let picture = lattice(&marks[..1]);
         assert_eq!(picture.matches("class=\"violated\"").count(), 1, "{picture}");
         assert_eq!(picture.matches("<rect").count(), TABLE.len());

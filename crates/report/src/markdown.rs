@@ -3,6 +3,7 @@
 
 use crate::timestamps::basis;
 use crate::{Detail, Finding, Palette, Told, mermaid, text};
+use checker::VerdictKind;
 use std::fmt::Write;
 
 /// Everything a run has to tell, in GitHub's dialect of Markdown.
@@ -68,11 +69,11 @@ fn write_summary(out: &mut String, told: &Told) -> std::fmt::Result {
 fn headline(told: &Told) -> String {
     let tally = told.tally();
     let counts = [
-        (tally.violated - tally.known, "violated"),
+        (tally.violated - tally.known, VerdictKind::Violated.name()),
         (tally.known, "violated as before"),
-        (tally.undecided, "undecided"),
+        (tally.undecided, VerdictKind::Undecided.name()),
         (tally.troubles, "not checked"),
-        (tally.accepted, "accepted"),
+        (tally.accepted, VerdictKind::Accepted.name()),
     ];
     let said: Vec<String> = counts
         .into_iter()

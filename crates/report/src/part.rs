@@ -2,7 +2,7 @@
 
 use crate::phrase;
 use crate::shorten::Lens;
-use checker::{Closer, Level, Mark, Reduced};
+use checker::{Closer, Level, Reduced, VerdictKind};
 use history::formats::notation;
 use history::{History, OpId};
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub struct Part {
     /// The weakest levels it violates.
     pub weakest: Vec<Level>,
     /// What every level comes to in it.
-    pub marks: Vec<(Level, Mark)>,
+    pub marks: Vec<(Level, VerdictKind)>,
     /// What reads could have returned instead.
     pub instead: Vec<Alternative>,
 }
@@ -61,14 +61,14 @@ impl Part {
     }
 
     /// The names of levels with a mark, in the order of the table.
-    pub(crate) fn levels(&self, mark: Mark) -> Vec<&'static str> {
+    pub(crate) fn levels(&self, mark: VerdictKind) -> Vec<&'static str> {
         self.marks.iter().filter(|(_, it)| *it == mark).map(|(level, _)| level.name()).collect()
     }
 
     /// Levels that fall with the weakest.
     pub(crate) fn also_broken(&self) -> Vec<&'static str> {
         let weakest: Vec<&str> = self.weakest.iter().map(|level| level.name()).collect();
-        self.levels(Mark::Violated).into_iter().filter(|name| !weakest.contains(name)).collect()
+        self.levels(VerdictKind::Violated).into_iter().filter(|name| !weakest.contains(name)).collect()
     }
 }
 

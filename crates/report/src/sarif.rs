@@ -8,6 +8,7 @@ use crate::book::page_of;
 use crate::text::timeless;
 use crate::timestamps::basis;
 use crate::{Finding, Member, Named, Told, Trouble};
+use checker::VerdictKind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ const BOOK: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/book/s
 
 /// Everything a run has to tell as one SARIF log.
 pub fn sarif(told: &Told) -> String {
-    let violated = || told.findings.iter().filter(|finding| finding.verdict == "violated");
+    let violated = || told.findings.iter().filter(|finding| finding.verdict == VerdictKind::Violated);
     let mut rules: Vec<Rule> = Vec::new();
     let mut results = Vec::new();
     for finding in violated() {
@@ -27,7 +28,7 @@ pub fn sarif(told: &Told) -> String {
         });
         results.push(result(finding, id, index));
     }
-    let others = told.findings.iter().filter(|finding| finding.verdict != "violated");
+    let others = told.findings.iter().filter(|finding| finding.verdict != VerdictKind::Violated);
     let notifications = others.map(told_of).chain(told.troubles.iter().map(notification));
     let log = Log {
         schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
@@ -137,7 +138,10 @@ fn logical(member: &Member) -> LogicalLocation {
 fn told_of(finding: &Finding) -> Notification {
     let said = timeless(finding);
     Notification {
-        level: if finding.verdict == "accepted" { "note" } else { "warning" },
+        level: match finding.verdict {
+            VerdictKind::Accepted => "note",
+            VerdictKind::Violated | VerdictKind::Undecided => "warning",
+        },
         message: Message { text: format!("{}\n  {}", said.trim_end(), basis(&finding.claim)) },
         locations: vec![Location::of(&finding.file, None, None)],
     }

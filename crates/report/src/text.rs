@@ -7,7 +7,7 @@ use crate::{Alternative, Cases, Cost, Finding, Member, Part, Step, Surveyed, Tal
 use crate::{printable, shorten};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
-use checker::{BlindSpot, Coverage, Mark};
+use checker::{BlindSpot, Coverage, VerdictKind};
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -59,21 +59,21 @@ impl Palette {
         Self { is_ascii: true, between: "; ", ..self }
     }
 
-    fn mark(&self, verdict: &str) -> &'static str {
+    fn mark(&self, verdict: VerdictKind) -> &'static str {
         match (verdict, self.is_ascii) {
-            ("accepted", false) => "✔",
-            ("violated", false) => "✘",
-            ("accepted", true) => "ok",
-            ("violated", true) => "FAIL",
-            _ => "?",
+            (VerdictKind::Accepted, false) => "✔",
+            (VerdictKind::Violated, false) => "✘",
+            (VerdictKind::Accepted, true) => "ok",
+            (VerdictKind::Violated, true) => "FAIL",
+            (VerdictKind::Undecided, _) => "?",
         }
     }
 
-    fn verdict(&self, name: &str) -> Style {
-        match name {
-            "accepted" => self.good,
-            "violated" => self.bad,
-            _ => self.open,
+    fn verdict(&self, verdict: VerdictKind) -> Style {
+        match verdict {
+            VerdictKind::Accepted => self.good,
+            VerdictKind::Violated => self.bad,
+            VerdictKind::Undecided => self.open,
         }
     }
 }
@@ -170,7 +170,7 @@ fn answer(finding: &Finding, palette: Palette) -> String {
         (None, Some(reason)) => {
             format!("{colour}{mark}{colour:#} {file}: {colour}undecided{colour:#} at {claim}: {reason}")
         }
-        (None, None) if finding.verdict == "violated" => {
+        (None, None) if finding.verdict == VerdictKind::Violated => {
             format!("{colour}{mark}{colour:#} {file}: {colour}not {claim}{colour:#}{known}")
         }
         (None, None) => format!("{colour}{mark}{colour:#} {file}: {colour}{claim}{colour:#}"),
@@ -272,16 +272,16 @@ pub(crate) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
 pub fn survey_text(surveyed: &Surveyed, palette: Palette) -> String {
     let mut out = String::new();
     let file = printable(&surveyed.file);
-    for mark in [Mark::Accepted, Mark::Violated, Mark::Undecided] {
+    for mark in [VerdictKind::Accepted, VerdictKind::Violated, VerdictKind::Undecided] {
         let mut names: Vec<&str> =
             surveyed.marks.iter().filter(|(_, it)| *it == mark).map(|(level, _)| level.name()).collect();
-        if mark == Mark::Accepted {
+        if mark == VerdictKind::Accepted {
             names.reverse();
         }
         if !names.is_empty() {
-            let colour = palette.verdict(mark.name());
+            let colour = palette.verdict(mark);
             // Writing into a string cannot fail.
-            let _ = writeln!(out, "{file}: {colour}{}{colour:#} at {}", mark.name(), names.join(", "));
+            let _ = writeln!(out, "{file}: {colour}{mark}{colour:#} at {}", names.join(", "));
         }
     }
     out
@@ -292,10 +292,10 @@ pub fn summary_text(tally: &Tally, palette: Palette) -> String {
     let violated = tally.violated - tally.known;
     let Palette { good, bad, open, .. } = palette;
     let counts = [
-        (tally.accepted, "accepted", good),
-        (violated, "violated", bad),
+        (tally.accepted, VerdictKind::Accepted.name(), good),
+        (violated, VerdictKind::Violated.name(), bad),
         (tally.known, "violated as before", open),
-        (tally.undecided, "undecided", open),
+        (tally.undecided, VerdictKind::Undecided.name(), open),
         (tally.troubles, "not checked", bad),
     ];
     let said: Vec<String> = counts
@@ -342,7 +342,7 @@ fn write_part(out: &mut String, finding: &Finding, part: &Part, palette: Palette
         let weakest: Vec<&str> = part.weakest.iter().map(|level| level.name()).collect();
         let and = if part.also_broken().is_empty() { "" } else { " and every stronger level" };
         writeln!(out, "  breaks: {}{and}", weakest.join(", "))?;
-        let accepted = part.levels(Mark::Accepted);
+        let accepted = part.levels(VerdictKind::Accepted);
         if !accepted.is_empty() {
             writeln!(out, "  allowed at: {}", accepted.join(", "))?;
         }

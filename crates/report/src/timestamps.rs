@@ -4,7 +4,7 @@
 use crate::shorten::{self, Lens};
 use crate::{Finding, phrase};
 use checker::timestamped::{Axiom, Content, Finding as Broken};
-use checker::{By, Claim, Event, Verdict, Witness};
+use checker::{By, Claim, Event, Verdict, VerdictKind, Witness};
 use history::{History, KeyId, TxnId, ValueId};
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub struct Violation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// The verdict by results alone.
-    pub by_results: &'static str,
+    pub by_results: VerdictKind,
     /// What it found, for a violation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anomaly: Option<String>,
@@ -75,23 +75,23 @@ impl Finding {
             _ => None,
         };
         let why = match (self.verdict, other) {
-            ("undecided", _) => "the timestamps do not decide it".to_owned(),
+            (VerdictKind::Undecided, _) => "the timestamps do not decide it".to_owned(),
             (_, Verdict::Undecided(why)) => format!("the results alone leave it open: {why}"),
-            ("accepted", Verdict::Accepted(_)) => {
+            (VerdictKind::Accepted, Verdict::Accepted(_)) => {
                 "the order of the timestamps explains every result, and so does the order found without them"
                     .to_owned()
             }
-            ("accepted", Verdict::Violated(_)) => {
+            (VerdictKind::Accepted, Verdict::Violated(_)) => {
                 "an order that explains every result is given by the timestamps, yet none \
                  was found without them: that is a bug in Taipan, please report it with the history"
                     .to_owned()
             }
-            (_, Verdict::Violated(_)) => {
+            (VerdictKind::Violated, Verdict::Violated(_)) => {
                 "no order explains the results, that of the timestamps or any other".to_owned()
             }
-            (_, Verdict::Accepted(witness)) => disagreement(history, broken, witness),
+            (VerdictKind::Violated, Verdict::Accepted(witness)) => disagreement(history, broken, witness),
         };
-        Self { comparison: Some(Comparison { by_results: other.name(), anomaly, why }), ..self }
+        Self { comparison: Some(Comparison { by_results: other.kind(), anomaly, why }), ..self }
     }
 }
 

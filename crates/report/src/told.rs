@@ -1,7 +1,7 @@
 //! Everything one run has to tell: findings, and the files that could not be checked.
 
 use crate::{Finding, Overview};
-use checker::{Level, Mark};
+use checker::{Level, VerdictKind};
 use std::collections::HashSet;
 use std::time::SystemTime;
 
@@ -26,7 +26,7 @@ pub struct Surveyed {
     /// The file, as the user named it.
     pub file: String,
     /// Every level with its mark.
-    pub marks: Vec<(Level, Mark)>,
+    pub marks: Vec<(Level, VerdictKind)>,
 }
 
 /// A file that could not be read or checked.
@@ -71,11 +71,11 @@ impl Tally {
     pub fn add(&mut self, finding: &Finding) {
         self.files.insert(finding.file.clone());
         match finding.verdict {
-            "accepted" => self.accepted += 1,
-            "violated" => self.violated += 1,
-            _ => self.undecided += 1,
+            VerdictKind::Accepted => self.accepted += 1,
+            VerdictKind::Violated => self.violated += 1,
+            VerdictKind::Undecided => self.undecided += 1,
         }
-        self.known += usize::from(finding.verdict == "violated" && finding.is_known);
+        self.known += usize::from(finding.verdict == VerdictKind::Violated && finding.is_known);
     }
 
     /// Counts a file that could not be checked.

@@ -105,7 +105,7 @@ fn every_violation_is_explained() {
     assert!(GALLERY.len() >= 25);
     for case in GALLERY {
         let finding = finding(case);
-        assert_eq!(finding.verdict, "violated", "{}", case.name);
+        assert_eq!(finding.verdict, checker::VerdictKind::Violated, "{}", case.name);
         let shown = format!(
             "{}\n\n{}\n{}\n\n{}",
             case.history,

@@ -5,7 +5,7 @@
 //! that is malformed. What the text says is judged elsewhere.
 
 use super::{Certificate, Claim, Fingerprint, Lemma, Mention, Step};
-use crate::{Level, Ryow};
+use crate::{Level, Ryow, VerdictKind};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
@@ -136,7 +136,7 @@ impl<'a> Record<'a> {
             by: BY.into(),
             ryow: ryow.name().into(),
             clock_skew: *clock_skew,
-            verdict: claim.verdict().into(),
+            verdict: claim.verdict().name().into(),
             order,
             core,
             edges,
@@ -164,24 +164,25 @@ impl<'a> Record<'a> {
         let ryow = (POLICIES.into_iter())
             .find(|policy| policy.name() == self.ryow)
             .ok_or_else(|| malformed("\"ryow\" is not one of must, may, never"))?;
-        let fields = (&*self.verdict, self.order, self.core, self.edges, self.proof, self.reason);
+        let verdict: VerdictKind = (self.verdict.parse())
+            .map_err(|_| malformed("\"verdict\" is not one of accepted, violated, undecided"))?;
+        let fields = (verdict, self.order, self.core, self.edges, self.proof, self.reason);
         let claim = match fields {
-            ("accepted", Some(order), None, None, None, None) => {
+            (VerdictKind::Accepted, Some(order), None, None, None, None) => {
                 Claim::Accepted { order: order.into_owned() }
             }
-            ("violated", None, Some(core), edges, proof, None) => Claim::Violated {
+            (VerdictKind::Violated, None, Some(core), edges, proof, None) => Claim::Violated {
                 core: core.into_owned(),
                 edges: edges.map(Cow::into_owned).unwrap_or_default(),
                 proof: proof.map(Cow::into_owned).unwrap_or_default(),
             },
-            ("undecided", None, None, None, None, Some(reason)) => Claim::Undecided { reason },
-            ("accepted" | "violated" | "undecided", ..) => {
+            (VerdictKind::Undecided, None, None, None, None, Some(reason)) => Claim::Undecided { reason },
+            (VerdictKind::Accepted | VerdictKind::Violated | VerdictKind::Undecided, ..) => {
                 return Err(malformed(
                     "an accepted history has \"order\", a violated one \"core\" and perhaps \"edges\" and \
                      \"proof\", an undecided one \"reason\", and nothing else",
                 ));
             }
-            _ => return Err(malformed("\"verdict\" is not one of accepted, violated, undecided")),
         };
         Ok(Certificate { file: self.file, fingerprint, level, ryow, clock_skew: self.clock_skew, claim })
     }

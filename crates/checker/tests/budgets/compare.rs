@@ -4,8 +4,8 @@ use checker::certify::{Certificate, Ruling, certify};
 use checker::oracle::{oracle, tiny::Random};
 use checker::timestamped;
 use checker::{
-    Budget, Fragment, Level, LookedAt, Mark, Options, Rule, Strategy, Undecided, Verdict, add_proof, check,
-    check_sharing, instead, inventory, reduce, survey,
+    Budget, Fragment, Level, LookedAt, Options, Rule, Strategy, Undecided, Verdict, VerdictKind, add_proof,
+    check, check_sharing, instead, inventory, reduce, survey,
 };
 use history::History;
 use std::convert::Infallible;
@@ -130,8 +130,8 @@ impl Comparison<'_> {
         let unlimited = of(options);
         self.cut(options, |limited| {
             let both = of(limited).into_iter().zip(&unlimited);
-            let differs = |((_, mark), (_, expected)): &((Level, Mark), &(Level, Mark))| {
-                *mark != Mark::Undecided && mark != expected
+            let differs = |((_, mark), (_, expected)): &((Level, VerdictKind), &(Level, VerdictKind))| {
+                *mark != VerdictKind::Undecided && mark != expected
             };
             let wrong = both.into_iter().find(differs);
             wrong

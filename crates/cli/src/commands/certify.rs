@@ -6,8 +6,8 @@ use crate::exit::Exit;
 use crate::flags::{CertifyFlags, LimitFlags, ListOutput, PolicyFlags};
 use crate::input::left_out;
 use crate::limits::Limits;
-use checker::Claim;
 use checker::certify::{Certificate, Fingerprint, Question, Ruling, certify};
+use checker::{Claim, VerdictKind};
 use history::History;
 use serde::Serialize;
 use std::io::Write;
@@ -164,7 +164,7 @@ struct Told<'a> {
     clock_skew: i64,
     #[serde(skip)]
     question: Question,
-    verdict: &'a str,
+    verdict: VerdictKind,
     outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,

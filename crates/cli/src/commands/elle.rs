@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::flags::{
     Assumption, ElleFlags, ElleOutput, HistoryFormat, LimitFlags, Model, PolicyFlags, ReadingFlags,
 };
-use checker::{Level, Mark, forbidding, implies};
+use checker::{Level, VerdictKind, forbidding, implies};
 use history::formats::Format;
 use report::{ElleResult, Finding, Palette};
 use std::io::Write;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What every level comes to.
-type Marks = Vec<(Level, Mark)>;
+type Marks = Vec<(Level, VerdictKind)>;
 
 pub(crate) fn run(flags: &ElleFlags, console: &mut Console) -> Outcome {
     let levels = levels(flags).map_err(Stop::Error)?;
@@ -147,7 +147,7 @@ fn marks_one_by_one(checking: &Checking<'_>, opened: &Opened) -> Result<Marks, S
     for level in Level::all() {
         let Ok(claim) = checking.claim(level) else { continue };
         let checked = checking.check(opened, claim)?;
-        marks.push((level, Mark::of(&checked.verdict)));
+        marks.push((level, checked.verdict.kind()));
     }
     Ok(marks)
 }

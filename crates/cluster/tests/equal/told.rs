@@ -21,10 +21,10 @@ pub(crate) fn alone(history: &History, level: Level, by: By) -> Vec<String> {
 
 /// What many say.
 pub(crate) fn told(answer: &Answer, by: By) -> Vec<String> {
-    let Some(found) = &answer.found else { return vec![answer.verdict.to_owned()] };
+    let Some(found) = &answer.found else { return vec![answer.verdict.to_string()] };
     let findings = found.findings.as_deref().filter(|_| by != By::Results);
     match &found.outcome {
-        None => vec![answer.verdict.to_owned()],
+        None => vec![answer.verdict.to_string()],
         Some(outcome) => tell(&found.history, &outcome.verdict, findings),
     }
 }
