@@ -52,7 +52,7 @@ impl Live {
         let started = gate.hold(|| {
             let started = Instant::now();
             // A server that is being restarted answers next time.
-            if let Ok(batch) = recorder.take_timestamped(database) {
+            if let Ok(batch) = databases::take_timestamped(recorder, database) {
                 self.receive(&batch);
             }
             started
@@ -77,7 +77,7 @@ impl Live {
 
     /// The rest of the run.
     pub(crate) fn finish(&mut self, recorder: &Recorder, database: &dyn Database) -> Result<(), String> {
-        let batch = recorder.take_timestamped(database).map_err(|error| error.to_string())?;
+        let batch = databases::take_timestamped(recorder, database).map_err(|error| error.to_string())?;
         self.receive(&batch);
         self.online.finish().map_err(|error| error.to_string())?;
         self.collect();

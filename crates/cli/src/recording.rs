@@ -239,7 +239,7 @@ pub(crate) fn live(
         live.finish(&recorder, database)?;
     }
     let history = match timestamps {
-        true => recorder.finish_timestamped(database).map_err(said)?,
+        true => databases::finish_timestamped(recorder, database).map_err(said)?,
         false => recorder.finish().map_err(said)?,
     };
     interrupt.is_over();

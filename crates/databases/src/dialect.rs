@@ -4,8 +4,9 @@
 //! generator below reads the row and knows no vendor.
 
 use crate::driver::Failure;
-use crate::request::{Condition, Kind, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Schema, Value};
+use crate::schema::{Kind, Schema};
 use history::{Lock, Name};
+use record::{Condition, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Value};
 use std::fmt::Write;
 
 /// How a vendor writes SQL.
@@ -366,7 +367,7 @@ impl Writer<'_> {
         }
     }
 
-    fn range(&mut self, range: &crate::request::KeyRange) -> Result<(), Failure> {
+    fn range(&mut self, range: &record::KeyRange) -> Result<(), Failure> {
         let mut word = " WHERE ";
         if let Some(from) = &range.from {
             self.sql.push_str(word);

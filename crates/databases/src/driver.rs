@@ -6,8 +6,9 @@
 
 use crate::isolation::Isolation;
 use crate::matrix::Scripted;
-use crate::request::{Request, Response, Schema, Value};
+use crate::schema::Schema;
 use history::Name;
+use record::{Request, Response, Stamp, Value};
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
@@ -202,15 +203,6 @@ pub trait Session: Send {
     fn stamp(&mut self) -> Option<Stamp> {
         None
     }
-}
-
-/// What a session learnt about a transaction's place in the database's own order, in the vendor's terms.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// The snapshot it read from.
-    pub snapshot: String,
-    /// The name under which it committed; `None` if it wrote nothing.
-    pub commit: Option<String>,
 }
 
 /// A way to disturb a database in mid-run.

@@ -7,11 +7,12 @@ use crate::driver::{Database, Failure, Session};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
-use crate::request::{Schema, Value};
+use crate::schema::Schema;
 use crate::scratch::Scratch;
 use crate::sql::{Connection, SqlSession, fill};
 use duckdb::types::{ToSqlOutput, ValueRef};
 use history::Name;
+use record::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 

@@ -2,13 +2,14 @@
 
 use crate::driver::{Access, Database, Failure, Session};
 use crate::isolation::{self, Isolation};
-use crate::request::{Schema, Value};
+use crate::schema::Schema;
 use crate::scratch::Scratch;
 use crate::store::{Bounds, Found, Store, StoreSession, StoreTransaction, encode_key, encode_value};
 use fjall::{
     KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx, Readable, Snapshot,
 };
 use history::Name;
+use record::Value;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 

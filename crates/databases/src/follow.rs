@@ -25,10 +25,10 @@ pub use join::{Join, Joined, Matched, Patience};
 
 use crate::driver::{Failure, Limit};
 use crate::postgres::PostgresConnection;
-use crate::request::Value;
 use crate::timestamps::SetSnapshot;
 use decoding::{Cell, Change, Content};
 use join::Told;
+use record::Value;
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

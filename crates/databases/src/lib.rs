@@ -4,8 +4,8 @@
 //!
 //! * [`Database`] and [`Session`] — the one trait behind which every vendor stands, one file a vendor.
 //!   A [`Failure`] says what an error means for the transaction, so that outcomes are honest.
-//! * [`Recorder`] and [`Tracer`] — envelope tracing: into a [`history::History`] and, line by line as
-//!   it happens, into a file of the native format.
+//! * [`Recorder`] and [`Tracer`] — envelope tracing, which is the crate `record`; here with the database's own
+//!   timestamps ([`finish_timestamped`]).
 //! * [`Plan`] and [`run`] — a workload, and the threads that carry it out; a [`WorkloadPlan`] is any plan
 //!   of the `workload` crate.
 //! * [`matrix`](matrix()) — which anomalies a database shows in scripted schedules, level by level.
@@ -35,29 +35,26 @@ mod fjall;
 mod follow;
 mod gate;
 mod grammar;
-mod intern;
 mod isolation;
-mod line;
-mod line_file;
 mod mariadb;
 mod matrix;
 mod passwords;
 mod postgres;
-mod record;
 mod redb;
-mod request;
 mod run;
+mod schema;
 mod scratch;
 mod secret;
 mod server;
 mod sql;
 mod sqlite;
+mod stamped;
 mod store;
 mod target;
 mod timestamps;
 mod workloads;
 
-pub use driver::{Access, Database, Failure, Fault, Limit, Session, Stamp};
+pub use driver::{Access, Database, Failure, Fault, Limit, Session};
 #[cfg(feature = "duckdb")]
 pub use duckdb::DuckDb;
 pub use fjall::{Fjall, Probe};
@@ -73,15 +70,15 @@ pub use matrix::{
 pub use passwords::Passwords;
 pub use postgres::Postgres;
 pub use record::{
-    Batch, Detail, Header, Listener, OpRecord, RecordError, Recorder, Sinks, Tracer, TxnRecord,
+    Condition, Detail, Header, KeyRange, LIST_COLUMN, Listener, OpRecord, RecordError, Recorder, Request,
+    Response, SCALAR_COLUMN, Sinks, Stamp, Tracer, TxnRecord, Value,
 };
 pub use redb::Redb;
-pub use request::{
-    Column, Condition, KeyRange, Kind, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Schema, Value,
-};
 pub use run::{Client, Counts, Plan, Progress, RunError, RunOptions, Step, Summary, run};
+pub use schema::{Column, Kind, Schema};
 pub use scratch::Scratch;
 pub use secret::{Address, Secret, with_passwords, without_password};
 pub use sqlite::Sqlite;
+pub use stamped::{Batch, finish_timestamped, take_timestamped};
 pub use target::{TARGETS, TargetForm, is_lasting, open, open_with};
 pub use workloads::{Naming, WorkloadPlan};

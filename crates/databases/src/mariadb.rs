@@ -1,12 +1,12 @@
 //! MariaDB and MySQL, over the network or as a throw-away server.
 
 use crate::dialect::{self, Answer, Statement};
-use crate::driver::{Database, Failure, Fault, Limit, Session, Stamp, try_repeatedly};
+use crate::driver::{Database, Failure, Fault, Limit, Session, try_repeatedly};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::passwords::Passwords;
-use crate::request::{Schema, Value};
+use crate::schema::Schema;
 use crate::secret::Address;
 use crate::server::Server;
 use crate::server::mariadb::DataFolder;
@@ -15,6 +15,7 @@ use crate::timestamps::{self, LogPlace, Logged};
 use history::Name;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, Params, Row};
+use record::{Stamp, Value};
 use rustix::process::Signal;
 use std::fmt;
 use std::path::Path;

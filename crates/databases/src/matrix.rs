@@ -23,7 +23,7 @@ pub use schedules::{SCHEDULES, Schedule};
 use crate::driver::{Database, Failure, Fault, Limit};
 use crate::grammar::{Grammar, Sight};
 use crate::isolation::Isolation;
-use crate::request::Value;
+use record::Value;
 use schedules::{Act, Step};
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,13 +1,13 @@
 //! PostgreSQL, over the network or as a throw-away server.
 
 use crate::dialect::{self, Answer, Statement};
-use crate::driver::{Database, Failure, Fault, Limit, Session, Stamp, try_repeatedly};
+use crate::driver::{Database, Failure, Fault, Limit, Session, try_repeatedly};
 use crate::follow::{FollowOptions, Follower};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Schedule, Scripted, expected};
 use crate::passwords::{Login, Passwords};
-use crate::request::{Schema, Value};
+use crate::schema::Schema;
 use crate::secret::Address;
 use crate::server::Server;
 use crate::server::postgres::Cluster;
@@ -15,6 +15,7 @@ use crate::sql::{Connection, SqlSession, fill};
 use crate::timestamps::{self, SetSnapshot};
 use bytes::BytesMut;
 use history::Name;
+use record::{Stamp, Value};
 use rustix::process::Signal;
 use std::collections::HashMap;
 use std::future::Future;

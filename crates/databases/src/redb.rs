@@ -2,10 +2,11 @@
 
 use crate::driver::{Access, Database, Failure, Session};
 use crate::isolation::{self, Isolation};
-use crate::request::{Schema, Value};
+use crate::schema::Schema;
 use crate::scratch::Scratch;
 use crate::store::{Bounds, Found, Store, StoreSession, StoreTransaction, encode_key, encode_value};
 use history::Name;
+use record::Value;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use std::ops::Bound;
 use std::path::Path;

@@ -17,9 +17,10 @@
 use crate::driver::{Access, Database, Failure, Fault, Session};
 use crate::gate::Gate;
 use crate::isolation::Isolation;
-use crate::record::{RecordError, Recorder, Tracer};
-use crate::request::{Request, Response, Schema, Value};
+use crate::schema::Schema;
 use history::{Lock, Name, Status};
+use record::{RecordError, Recorder, Tracer};
+use record::{Request, Response, Value};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,10 +1,11 @@
 //! A session of any SQL database: requests become statements, answers become responses.
 
 use crate::dialect::{Answer, Dialect, Statement};
-use crate::driver::{Access, Failure, Session, Stamp};
+use crate::driver::{Access, Failure, Session};
 use crate::isolation::Isolation;
-use crate::request::{Request, Response, Schema, Value};
+use crate::schema::Schema;
 use history::Name;
+use record::{Request, Response, Stamp, Value};
 
 /// What a vendor's file provides: a connection that sends statements.
 pub(crate) trait Connection: Send {

@@ -6,9 +6,8 @@
 use crate::dialect::{encode_element, from_json};
 use crate::driver::{Access, Failure, Session};
 use crate::isolation::Isolation;
-use crate::line::value_json;
-use crate::request::{Condition, KeyRange, Request, Response, Value};
 use history::Name;
+use record::{Condition, KeyRange, Request, Response, Value};
 use std::ops::Bound;
 
 /// A range of encoded keys.
@@ -181,7 +180,7 @@ fn decode_key(bytes: &[u8]) -> Result<Name, Failure> {
 }
 
 pub(crate) fn encode_value(value: &Value) -> Vec<u8> {
-    value_json(value).to_string().into_bytes()
+    serde_json::Value::from(value).to_string().into_bytes()
 }
 
 fn decode_value(bytes: &[u8]) -> Result<Value, Failure> {

@@ -22,7 +22,8 @@
 //! Cost: O((C + Σ|xip|) log C). Source: derived from the servers' visibility rules and tried on them;
 //! compare the timestamps of chronos-aion.txt §II, which need a changed server or client-side oracles.
 
-use crate::driver::{Failure, Stamp};
+use crate::driver::Failure;
+use record::Stamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 

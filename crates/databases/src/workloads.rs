@@ -1,9 +1,10 @@
 //! Plans of the `workload` crate, carried out on a database.
 
 use crate::driver::Access;
-use crate::request::{Condition, KeyRange, Request, Response, Schema, Value};
 use crate::run::{Client, Plan, Step};
+use crate::schema::Schema;
 use history::{Comparison, Lock, Name};
+use record::{Condition, KeyRange, Request, Response, Value};
 use std::collections::HashMap;
 use workload::{Column, Filter, Key, Rule, SessionPlan, Settings, SettingsError, Template, Workload};
 
@@ -198,7 +199,7 @@ fn value_of(value: workload::Value) -> Value {
 
 fn condition(filter: Filter) -> Condition {
     let column = match filter.column {
-        Column::Value => crate::request::SCALAR_COLUMN,
+        Column::Value => record::SCALAR_COLUMN,
         Column::V1 => V1,
         Column::V2 => V2,
     };

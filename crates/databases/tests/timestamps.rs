@@ -85,7 +85,7 @@ fn record(database: &mut dyn Database, level: &str, settings: Settings, transact
         ..RunOptions::default()
     };
     run(database, &plan, &recorder, &options).unwrap();
-    let history = recorder.finish_timestamped(database).unwrap();
+    let history = databases::finish_timestamped(recorder, database).unwrap();
     let unknown = history.transactions().filter(|txn| txn.status() == Status::Unknown).count();
     assert_eq!(unknown, 0, "no connection was lost");
     let read = history::formats::read_path(&path, &history::formats::ReadOptions::default()).unwrap();

@@ -19,6 +19,7 @@
 //! through [`Warnings::refuse`], which is where `--lenient` turns a refusal into a counted warning.
 
 pub mod binary;
+mod compression;
 mod convert;
 mod detect;
 mod error;
@@ -54,13 +55,14 @@ pub mod text;
 pub mod timekiller;
 pub mod viper;
 
+pub use compression::Compression;
 pub use convert::{ConvertError, Converted, Origin, Target, convert};
 pub use detect::{Likeness, Probe};
 pub use error::{Located, Place, ReadError};
 pub use lines::transaction_lines;
 pub use parts::read_parts;
 pub use read::{Loaded, ReadOptions, Warned, read_bytes, read_path, read_stream};
-pub use source::{Compression, Directory, FrameBytes, FrameError};
+pub use source::{Directory, FrameBytes, FrameError};
 pub use split::{SplitBy, split};
 pub use stretches::{Stretch, shards_of, stretches};
 pub use write::{Part, WriteError, Writing, write_path, write_stream, write_string};

@@ -17,6 +17,7 @@
 //! * [`History`] — what clients saw: [`read`] a file of any known format, or [`parse`] text.
 //! * [`Claim`] — what is asked: an isolation level, and what the order is judged by.
 //! * [`Outcome`] — the answer: accepted, violated or undecided, with evidence and an explanation.
+//! * [`record`] — recording a history in a program that uses a database.
 //! * [`Error`] — why there is no history to check. A violation is never an error.
 
 mod error;
@@ -26,6 +27,8 @@ pub use checker::{Claim, Level, Options, Verdict};
 pub use error::Error;
 pub use history::History;
 pub use outcome::Outcome;
+/// Recording what the clients of a database see: [`Recorder`](record::Recorder) and [`Tracer`](record::Tracer).
+pub use record;
 
 use history::formats::{ReadOptions, read_bytes, read_path};
 use std::path::Path;

@@ -17,4 +17,4 @@ mod write;
 
 pub(super) use read::first_line_fields;
 pub use read::{detect, read};
-pub use write::{transaction_line, write};
+pub use write::{header_line, transaction_line, with_timestamps, write};

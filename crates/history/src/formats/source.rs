@@ -2,43 +2,13 @@
 //!
 //! Files are read, never mapped: a file that is truncated while it is read is an error, where a map would end the process.
 
+use super::compression::Compression;
 use super::error::ReadError;
 use super::{Fault, ReadOptions};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// gzip.
-    Gzip,
-    /// Zstandard.
-    Zstd,
-}
-
-impl Compression {
-    /// What a file's first bytes say.
-    pub fn from_head(head: &[u8]) -> Self {
-        match head {
-            [0x1f, 0x8b, ..] => Self::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
-            _ => Self::None,
-        }
-    }
-
-    /// What a file's name asks for.
-    pub fn from_file_name(name: &str) -> Self {
-        match name {
-            name if name.ends_with(".gz") => Self::Gzip,
-            name if name.ends_with(".zst") => Self::Zstd,
-            _ => Self::None,
-        }
-    }
-}
 
 /// A stream of decompressed bytes that can be looked at before it is taken.
 ///
@@ -78,11 +48,7 @@ impl<'a> Stream<'a> {
             return Ok(plain);
         }
         let rest = io::Cursor::new(plain.buffer).chain(plain.reader);
-        let reader: Box<dyn Read + 'a> = match compression {
-            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(rest)),
-            _ => Box::new(zstd::stream::read::Decoder::new(rest)?),
-        };
-        Ok(Self::over(reader, 0))
+        Ok(Self::over(compression.decoder(rest)?, 0))
     }
 
     fn over(reader: Box<dyn Read + 'a>, promised: u64) -> Self {

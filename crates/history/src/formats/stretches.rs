@@ -8,9 +8,9 @@
 //! Cost: finding them reads a line a stretch, or the head of every frame.
 
 use super::binary::{Slice, read_slice, slices};
+use super::compression::Compression;
 use super::error::{Located, Piece, ReadError};
 use super::read::Reading;
-use super::source::Compression;
 use super::{Format, FrameBytes, FrameError, Input, ReadOptions, Warnings, read_parts, read_path};
 use crate::{Builder, History};
 use std::fs::File;

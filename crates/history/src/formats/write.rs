@@ -1,11 +1,11 @@
 //! A history into a file or a stream.
 
-use super::source::Compression;
+use super::compression::{Compression, Encoder};
 use super::{Format, Output, WriteDirectory};
 use crate::History;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 /// Which part of a history a writer is given.
@@ -189,13 +189,6 @@ pub struct Writing<'a> {
     unfinished: Option<PathBuf>,
 }
 
-enum Encoder<'a> {
-    Closed,
-    Plain(BufWriter<Box<dyn io::Write + 'a>>),
-    Gzip(Box<flate2::write::GzEncoder<BufWriter<Box<dyn io::Write + 'a>>>>),
-    Zstd(zstd::stream::write::Encoder<'static, BufWriter<Box<dyn io::Write + 'a>>>),
-}
-
 const BUFFER_LEN: usize = 256 * 1024;
 
 impl<'a> Writing<'a> {
@@ -209,16 +202,7 @@ impl<'a> Writing<'a> {
         let file = File::create(unfinished.as_deref().unwrap_or(path)).map_err(failed)?;
         let mut writing = Self { out: Encoder::Closed, path: path.to_owned(), unfinished };
         let buffered = BufWriter::with_capacity(BUFFER_LEN, Box::new(file) as Box<dyn io::Write>);
-        writing.out = match Compression::from_file_name(name) {
-            Compression::None => Encoder::Plain(buffered),
-            Compression::Gzip => {
-                let encoder = flate2::write::GzEncoder::new(buffered, flate2::Compression::default());
-                Encoder::Gzip(Box::new(encoder))
-            }
-            Compression::Zstd => {
-                Encoder::Zstd(zstd::stream::write::Encoder::new(buffered, 0).map_err(failed)?)
-            }
-        };
+        writing.out = Compression::from_file_name(name).encoder(buffered).map_err(failed)?;
         Ok(writing)
     }
 
@@ -230,12 +214,7 @@ impl<'a> Writing<'a> {
 
     /// Writes the next part. A format that is not written in parts takes one, [`Part::WHOLE`].
     pub fn part(&mut self, history: &History, format: Format, part: Part) -> Result<(), WriteError> {
-        let out: &mut dyn io::Write = match &mut self.out {
-            Encoder::Plain(out) => out,
-            Encoder::Gzip(out) => out,
-            Encoder::Zstd(out) => out,
-            Encoder::Closed => return Ok(()),
-        };
+        let Some(out) = self.out.writer() else { return Ok(()) };
         let result = match format.row().output {
             Output::No => Err(WriteError::NotWritable { format }),
             Output::Directory(_) => Err(WriteError::NeedsDirectory { format }),
@@ -247,14 +226,10 @@ impl<'a> Writing<'a> {
     /// Completes the file.
     pub fn finish(mut self) -> Result<(), WriteError> {
         let failed = |source| WriteError::Io { path: self.path.clone(), source };
-        let mut out = match std::mem::replace(&mut self.out, Encoder::Closed) {
-            Encoder::Closed => return Ok(()),
-            Encoder::Plain(out) => out,
-            Encoder::Gzip(out) => out.finish().map_err(failed)?,
-            Encoder::Zstd(out) => out.finish().map_err(failed)?,
-        };
-        out.flush().map_err(failed)?;
-        drop(out);
+        let out = std::mem::replace(&mut self.out, Encoder::Closed);
+        if !out.finish().map_err(failed)? {
+            return Ok(());
+        }
         if let Some(unfinished) = self.unfinished.take() {
             std::fs::rename(&unfinished, &self.path).map_err(failed)?;
         }

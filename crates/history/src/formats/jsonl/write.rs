@@ -17,8 +17,9 @@ const BLOCK_LEN: usize = 64 * 1024;
 /// Writes a history, or a part of one.
 pub fn write(history: &History, part: Part, out: &mut dyn io::Write) -> Result<(), WriteError> {
     let mut buffer = Vec::with_capacity(2 * BLOCK_LEN);
-    if part.is_first() {
+    if part.is_first() && !is_headless(history) {
         push_header(&mut buffer, history, part);
+        buffer.push(b'\n');
     }
     for txn in history.transactions() {
         push_transaction(&mut buffer, history, txn)?;
@@ -36,13 +37,35 @@ pub fn write(history: &History, part: Part, out: &mut dyn io::Write) -> Result<(
 pub fn transaction_line(history: &History, txn: Transaction<'_>) -> Result<String, WriteError> {
     let mut line = Vec::new();
     push_transaction(&mut line, history, txn)?;
-    Ok(String::from_utf8(line).expect("the writer writes text"))
+    Ok(text(line))
+}
+
+/// The header of a history, without its end. Files of histories that have none need no such line.
+pub fn header_line(history: &History, part: Part) -> String {
+    let mut line = Vec::new();
+    push_header(&mut line, history, part);
+    text(line)
+}
+
+/// The line of a transaction that has no timestamps, with these.
+pub fn with_timestamps(line: &str, start: Timestamp, commit: Timestamp) -> String {
+    let Some(rest) = line.strip_prefix('{') else { return line.to_owned() };
+    let mut out = vec![b'{'];
+    push_timestamps(&mut out, start, commit, false);
+    out.push(b',');
+    out.extend_from_slice(rest.as_bytes());
+    text(out)
+}
+
+fn text(written: Vec<u8>) -> String {
+    String::from_utf8(written).expect("the writer writes text")
+}
+
+fn is_headless(history: &History) -> bool {
+    history.initial().is_empty() && history.level().is_none() && history.header_extra().is_none()
 }
 
 fn push_header(out: &mut Vec<u8>, history: &History, part: Part) {
-    if history.initial().is_empty() && history.level().is_none() && history.header_extra().is_none() {
-        return;
-    }
     out.extend_from_slice(b"{\"history\":1");
     if !history.initial().is_empty() {
         out.extend_from_slice(b",\"initial\":");
@@ -57,7 +80,7 @@ fn push_header(out: &mut Vec<u8>, history: &History, part: Part) {
         push_string(out, level);
     }
     push_fields(out, history.header_extra());
-    out.extend_from_slice(b"}\n");
+    out.push(b'}');
 }
 
 /// Whether the keys of the initial values, written as names of an object, will be read as what they are.
@@ -135,6 +158,7 @@ fn push_transaction(out: &mut Vec<u8>, history: &History, txn: Transaction<'_>) 
         push_span(out, span, status != Status::Committed);
     }
     if let Some((start, commit)) = txn.db() {
+        out.push(b',');
         push_timestamps(out, start, commit, status != Status::Committed);
     }
     if let Some(level) = txn.level() {
@@ -175,7 +199,7 @@ fn push_span(out: &mut Vec<u8>, span: Span, may_lack_end: bool) {
 }
 
 fn push_timestamps(out: &mut Vec<u8>, start: Timestamp, commit: Timestamp, may_lack_commit: bool) {
-    out.extend_from_slice(b",\"db\":{\"start\":");
+    out.extend_from_slice(b"\"db\":{\"start\":");
     push_timestamp(out, start);
     let never = Timestamp { physical: i64::MAX, logical: u32::MAX };
     if commit != never || !may_lack_commit {

@@ -7,7 +7,8 @@
 //! is set aside at the beginning, in a file without a name that vanishes with the process. The first write
 //! that fails gives it back, is tried again, and says that it was the last that should come.
 
-use crate::record::RecordError;
+use crate::error::RecordError;
+use history::formats::jsonl;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
@@ -101,11 +102,11 @@ impl LineFile {
         for (index, line) in old.lines().enumerate() {
             let line = line?;
             let time = index.checked_sub(1).and_then(|txn| times.get(txn).copied().flatten());
-            match (time, line.strip_prefix('{')) {
-                (Some((start, commit)), Some(rest)) => {
-                    writeln!(new, "{{\"db\":{{\"start\":{start},\"commit\":{commit}}},{rest}")?;
+            match time {
+                Some((start, commit)) => {
+                    writeln!(new, "{}", jsonl::with_timestamps(&line, start.into(), commit.into()))?;
                 }
-                _ => writeln!(new, "{line}")?,
+                None => writeln!(new, "{line}")?,
             }
         }
         new.flush()

@@ -1,9 +1,49 @@
-//! Records as rows of a [`History`]: the same content as their lines, without the detour by text.
+//! Records as rows of a [`History`], and through one as lines of the native format.
 
-use crate::line;
-use crate::record::{Detail, Header, TxnRecord};
+use crate::error::RecordError;
+use crate::records::{Detail, Header, TxnRecord};
 use crate::request::{Condition, KeyRange, Request, Response, Value};
+use history::formats::{Part, jsonl};
 use history::{BuildError, Builder, Cell, History, KeyId, Lock, Name, Predicate, Range, Row, ValueId};
+use serde_json::{Map, Value as Json};
+
+/// The first line of a file, with its end.
+pub(crate) fn header(header: &Header) -> Result<String, RecordError> {
+    let history = Interner::new(header).finish()?;
+    Ok(jsonl::header_line(&history, Part { last: false, ..Part::WHOLE }) + "\n")
+}
+
+/// The line of a transaction, with its end.
+pub(crate) fn line(record: &TxnRecord, detail: Detail) -> Result<String, RecordError> {
+    let mut one = Interner::empty();
+    one.add(record, detail)?;
+    let history = one.finish()?;
+    let mut line = String::new();
+    for txn in history.transactions() {
+        line += &jsonl::transaction_line(&history, txn).map_err(RecordError::Line)?;
+        line.push('\n');
+    }
+    Ok(line)
+}
+
+/// Hints and debug fields of a transaction, as a JSON object: statements, stamp, why it failed.
+fn ctx(record: &TxnRecord, detail: Detail) -> Option<String> {
+    let mut fields = Map::new();
+    if detail.statements && record.ops.iter().any(|op| op.statement.is_some()) {
+        let sql: Vec<Json> = record.ops.iter().map(|op| op.statement.as_deref().into()).collect();
+        fields.insert("sql".into(), sql.into());
+    }
+    if let Some(stamp) = &record.stamp {
+        fields.insert("snapshot".into(), stamp.snapshot.as_str().into());
+        if let Some(commit) = &stamp.commit {
+            fields.insert("commit".into(), commit.as_str().into());
+        }
+    }
+    if let Some(failure) = &record.failure {
+        fields.insert("failure".into(), failure.as_str().into());
+    }
+    (!fields.is_empty()).then(|| Json::Object(fields).to_string())
+}
 
 pub(crate) struct Interner {
     builder: Builder,
@@ -25,9 +65,9 @@ impl Interner {
             this.builder.set_level(level);
         }
         if !header.notes.is_empty() {
-            let notes: serde_json::Map<String, serde_json::Value> =
+            let notes: Map<String, Json> =
                 header.notes.iter().map(|(name, note)| (name.clone(), note.as_str().into())).collect();
-            this.builder.set_header_extra(&serde_json::Value::Object(notes).to_string());
+            this.builder.set_header_extra(&Json::Object(notes).to_string());
         }
         this
     }
@@ -44,7 +84,7 @@ impl Interner {
         if let Some(level) = &record.level {
             self.builder.set_txn_level(level);
         }
-        if let Some(ctx) = line::ctx(record, detail) {
+        if let Some(ctx) = ctx(record, detail) {
             self.builder.set_ctx(&ctx);
         }
         for op in &record.ops {
@@ -168,5 +208,104 @@ impl Interner {
                 constant: self.value(constant),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+    use super::*;
+    use crate::records::OpRecord;
+    use history::formats::{ReadOptions, read_bytes};
+    use history::{Comparison, Span, Status};
+
+    fn op(request: Request, response: Option<Response>) -> OpRecord {
+        OpRecord { request, response, at: Span { begin: 6, end: 7 }, statement: None }
+    }
+
+    fn record(ops: Vec<OpRecord>) -> TxnRecord {
+        TxnRecord {
+            session: Name::Int(2),
+            status: Status::Committed,
+            client: Span { begin: 5, end: 9 },
+            level: None,
+            ops,
+            stamp: None,
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn a_line_holds_what_the_client_saw_and_nothing_it_did_not() {
+        let read = Request::Read { key: "x".into(), lock: Lock::Update };
+        let seen =
+            OpRecord { statement: Some("SELECT 1".into()), ..op(read, Some(Response::Value(Value::Null))) };
+        let unanswered = op(Request::read(7), None);
+        let record = TxnRecord {
+            status: Status::Unknown,
+            failure: Some("gone".into()),
+            ..record(vec![seen, unanswered])
+        };
+        assert_eq!(
+            line(&record, Detail::default()).unwrap(),
+            concat!(
+                r#"{"session":2,"status":"unknown","client":{"begin":5,"end":9},"ops":["#,
+                r#"{"op":"read","key":"x","value":null,"lock":"update","at":{"begin":6,"end":7}},"#,
+                r#"{"op":"read","key":7,"at":{"begin":6,"end":7}}],"#,
+                r#""ctx":{"failure":"gone","sql":["SELECT 1",null]}}"#,
+                "\n"
+            )
+        );
+    }
+
+    /// What is written and read back is what is kept in memory.
+    #[test]
+    fn lines_and_memory_hold_the_same() {
+        let header = Header {
+            level: Some("serializable".into()),
+            initial: vec![("x".into(), Value::List(vec![1.into(), 2.into()])), (Name::Int(3), "text".into())],
+            notes: vec![("database".into(), "a \"quoted\" name".into())],
+        };
+        let compare = |column: &str, with| Condition::Compare(column.into(), with, Value::Float(0.1));
+        let condition = Condition::All(vec![
+            compare("a", Comparison::NotEqual),
+            Condition::Any(vec![
+                compare("a", Comparison::Less),
+                Condition::Not(Box::new(Condition::All(vec![]))),
+            ]),
+            compare("a", Comparison::NotEqual),
+        ]);
+        let row = Value::Row(vec![("b".into(), Value::Bool(true)), ("a".into(), Value::Null)]);
+        let range = KeyRange { from: Some(Name::Int(i64::MIN)), to: None };
+        let rows = |exhausted| Response::Rows { rows: vec![("é\n".into(), row.clone())], exhausted };
+        let changed = Response::Changed { count: Some(1), keys: Some(vec!["x".into()]) };
+        let all = record(vec![
+            op(Request::append("x", 3), Some(Response::Done)),
+            op(Request::Delete { key: 4.into() }, Some(Response::Value(Value::Null))),
+            op(Request::Delete { key: 4.into() }, Some(Response::Done)),
+            op(Request::Scan { range: range.clone() }, Some(rows(true))),
+            op(Request::Iterate { range, reverse: true, limit: 2 }, Some(rows(true))),
+            op(Request::Query { condition: condition.clone() }, Some(rows(false))),
+            op(Request::Update { condition: condition.clone(), set: row.clone() }, Some(changed.clone())),
+            op(Request::DeleteWhere { condition }, Some(changed)),
+        ]);
+        let mut memory = Interner::new(&header);
+        memory.add(&all, Detail::default()).unwrap();
+        let kept = jsonl_of(&memory.finish().unwrap());
+        let text = super::header(&header).unwrap() + &line(&all, Detail::default()).unwrap();
+        let read = read_bytes("recorded.jsonl", text.as_bytes(), &ReadOptions::default()).unwrap().history;
+        assert_eq!(jsonl_of(&read), kept);
+    }
+
+    #[test]
+    fn a_header_that_says_nothing_is_a_line() {
+        assert_eq!(super::header(&Header::default()).unwrap(), "{\"history\":1}\n");
+    }
+
+    fn jsonl_of(history: &History) -> String {
+        let mut bytes = Vec::new();
+        jsonl::write(history, Part::WHOLE, &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
     }
 }

@@ -12,8 +12,7 @@
 //! set aside at the beginning. Without them the history would hold reads of what nobody in it wrote.
 //!
 //! ```
-//! use databases::{Recorder, Request, Response, Header};
-//! use history::Status;
+//! use taipan_record::{Header, Recorder, Request, Response, Status};
 //!
 //! let recorder = Recorder::in_memory(&Header::default()).unwrap();
 //! let mut tracer = recorder.tracer(1.into());
@@ -26,128 +25,17 @@
 //! assert_eq!(history.len(), 1);
 //! ```
 
-use crate::driver::{Database, Stamp};
-use crate::intern::Interner;
-use crate::line;
+use crate::error::RecordError;
+use crate::intern::{self, Interner};
 use crate::line_file::{LineFile, Written};
-use crate::request::{Request, Response, Value};
-use crate::run::RunError;
-use crate::timestamps;
-use history::{BuildError, History, Id, Name, Span, Status};
+use crate::records::{Detail, Header, Stamp, TxnRecord};
+use crate::tracer::Tracer;
+use history::{History, Id, Name, Status};
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-
-/// What stands before the first transaction.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Header {
-    /// The level the history is to be checked at, by the checker's name.
-    pub level: Option<String>,
-    /// Values before the first transaction.
-    pub initial: Vec<(Name, Value)>,
-    /// Further fields, e.g. the database and the workload.
-    pub notes: Vec<(String, String)>,
-}
-
-/// A transaction as its client saw it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TxnRecord {
-    /// The connection.
-    pub session: Name,
-    /// Whether it took effect.
-    pub status: Status,
-    /// The client's clock, in nanoseconds since the recording began.
-    pub client: Span,
-    /// The level it asked for, where it differs from the history's.
-    pub level: Option<String>,
-    /// Its operations in the order issued.
-    pub ops: Vec<OpRecord>,
-    /// What the database said of its place among the others.
-    pub stamp: Option<Stamp>,
-    /// Why it did not commit.
-    pub failure: Option<String>,
-}
-
-/// An operation as its client saw it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpRecord {
-    /// What was asked.
-    pub request: Request,
-    /// What came back; `None` if nothing did.
-    pub response: Option<Response>,
-    /// The client's clock around it.
-    pub at: Span,
-    /// The text that was sent.
-    pub statement: Option<String>,
-}
-
-/// How much is kept beside the operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Detail {
-    /// Statement texts, in `ctx`.
-    pub statements: bool,
-    /// The clock around each operation, in `at`.
-    pub operation_clocks: bool,
-}
-
-impl Default for Detail {
-    fn default() -> Self {
-        Self { statements: true, operation_clocks: true }
-    }
-}
-
-/// Why recording stopped.
-#[derive(Debug)]
-pub enum RecordError {
-    /// The file could not be written. What stood there before is whole, but something is missing.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// There is no more space. Everything up to here was written.
-    Full {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// The history refused a transaction.
-    History(BuildError),
-}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File { path, error } => {
-                write!(
-                    f,
-                    "cannot record to {}: {error}; what was recorded before that is intact",
-                    path.display()
-                )
-            }
-            Self::Full { path, error } => write!(
-                f,
-                "the run stopped, for nothing more can be recorded to {}: {error}; what was recorded is whole",
-                path.display()
-            ),
-            Self::History(error) => write!(f, "the recorded history is impossible: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for RecordError {}
-
-impl From<BuildError> for RecordError {
-    fn from(error: BuildError) -> Self {
-        Self::History(error)
-    }
-}
 
 /// Called with every finished transaction, in the order of the file.
 pub type Listener = Box<dyn FnMut(&TxnRecord) + Send>;
@@ -158,36 +46,36 @@ pub struct Recorder {
     shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(crate) struct Shared {
     start: Instant,
-    detail: Detail,
-    is_off: bool,
+    pub(crate) detail: Detail,
+    pub(crate) is_off: bool,
     /// The number of the next commit.
-    next: AtomicU64,
+    pub(crate) next: AtomicU64,
     sink: Mutex<Sink>,
 }
 
 /// A session whose commit is not under way.
-const IDLE: u64 = u64::MAX;
+pub(crate) const IDLE: u64 = u64::MAX;
 
 /// So many transactions wait for a commit that does not end; a crash may then separate some from what they saw.
 const WAITING_MAX: usize = 1 << 14;
 
 /// A transaction that has ended, with its line.
-struct Ended {
-    record: TxnRecord,
-    line: String,
+pub(crate) struct Ended {
+    pub(crate) record: TxnRecord,
+    pub(crate) line: String,
 }
 
 #[derive(Default)]
-struct Sink {
+pub(crate) struct Sink {
     /// The number of each session's commit that is under way, or [`IDLE`].
-    committing: Vec<Arc<AtomicU64>>,
+    pub(crate) committing: Vec<Arc<AtomicU64>>,
     /// What has ended while earlier commits were under way, by number.
-    waiting: BTreeMap<u64, Ended>,
+    pub(crate) waiting: BTreeMap<u64, Ended>,
     file: Option<LineFile>,
     memory: Option<Interner>,
-    listener: Option<Listener>,
+    pub(crate) listener: Option<Listener>,
     /// Outcome and stamp of every transaction, in the order of the file, if they are kept.
     stamps: Option<Vec<(Status, Option<Stamp>)>>,
     /// Timestamps of transactions that were taken from memory, for the file.
@@ -217,7 +105,7 @@ impl Recorder {
     pub fn new(header: &Header, sinks: Sinks) -> Result<Self, RecordError> {
         let file = match sinks.file {
             None => None,
-            Some(path) => Some(LineFile::create(path, &line::header(header))?),
+            Some(path) => Some(LineFile::create(path, &intern::header(header)?)?),
         };
         let memory = sinks.memory.then(|| Interner::new(header));
         let stamps = sinks.stamps.then(Vec::new);
@@ -246,7 +134,7 @@ impl Recorder {
     pub fn tracer(&self, session: Name) -> Tracer {
         let committing = Arc::new(AtomicU64::new(IDLE));
         self.shared.sink().committing.push(Arc::clone(&committing));
-        Tracer { shared: Arc::clone(&self.shared), session, open: None, committing }
+        Tracer::new(Arc::clone(&self.shared), session, committing)
     }
 
     /// How many transactions ended and could not be written down. If there are any, others may have read
@@ -265,10 +153,13 @@ impl Recorder {
         }
     }
 
-    /// The history with the database's own timestamps; the file gets them, too. Transactions that did not
-    /// commit, as far as their clients know, have none.
-    pub fn finish_timestamped(self, database: &dyn Database) -> Result<History, RunError> {
-        let history = self.take_timestamped(database)?.history;
+    /// The history with the database's own timestamps, start and commit for each stamp; the file gets them, too.
+    /// Transactions that did not commit, as far as their clients know, have none.
+    pub fn finish_timestamped<E: From<RecordError>>(
+        self,
+        times: impl FnOnce(&[Option<Stamp>]) -> Result<Vec<Option<(i64, i64)>>, E>,
+    ) -> Result<History, E> {
+        let history = self.take_timestamped(times)?.history;
         let (file, times) = {
             let mut sink = self.shared.sink();
             (sink.file.take(), std::mem::take(&mut sink.times))
@@ -280,15 +171,18 @@ impl Recorder {
     }
 
     /// What was recorded in memory since the last call, with the database's own timestamps. No transaction
-    /// may be open: see [`crate::Gate`]. If it fails, nothing is taken.
-    pub fn take_timestamped(&self, database: &dyn Database) -> Result<Batch, RunError> {
+    /// may be open. If it fails, nothing is taken.
+    pub fn take_timestamped<E: From<RecordError>>(
+        &self,
+        times: impl FnOnce(&[Option<Stamp>]) -> Result<Vec<Option<(i64, i64)>>, E>,
+    ) -> Result<Batch, E> {
         let mut sink = self.shared.sink();
         sink.pass_on(IDLE, self.shared.detail)?;
         let mut times = match &sink.stamps {
             None => Vec::new(),
             Some(stamps) => {
                 let stamps: Vec<Option<Stamp>> = stamps.iter().map(|(_, stamp)| stamp.clone()).collect();
-                database.timestamps(&stamps)?
+                times(&stamps)?
             }
         };
         let stamps = sink.stamps.as_mut().map(std::mem::take).unwrap_or_default();
@@ -312,11 +206,11 @@ impl Recorder {
                 time.map(|(start, commit)| (start.into(), commit.into()))
             })
             .map_err(RecordError::from)?;
-        let settled = times.iter().flatten().map(|&(_, commit)| timestamps::settled(commit)).max();
+        let last_commit = times.iter().flatten().map(|&(_, commit)| commit).max();
         if sink.file.is_some() {
             sink.times.extend(times);
         }
-        Ok(Batch { history, settled })
+        Ok(Batch { history, last_commit })
     }
 }
 
@@ -325,9 +219,8 @@ impl Recorder {
 pub struct Batch {
     /// The transactions.
     pub history: History,
-    /// All later transactions start and commit after this timestamp; `None` if there were no transactions
-    /// with timestamps.
-    pub settled: Option<i64>,
+    /// The largest commit timestamp; `None` if there were no transactions with timestamps.
+    pub last_commit: Option<i64>,
 }
 
 impl Shared {
@@ -336,23 +229,23 @@ impl Shared {
     }
 
     /// A poisoned lock only means that another session panicked; the sink is whole between lines.
-    fn sink(&self) -> MutexGuard<'_, Sink> {
+    pub(crate) fn sink(&self) -> MutexGuard<'_, Sink> {
         self.sink.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn now(&self) -> i64 {
+    pub(crate) fn now(&self) -> i64 {
         i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
 }
 
 impl Sink {
     /// The number of the earliest commit that is under way.
-    fn earliest(&self) -> u64 {
+    pub(crate) fn earliest(&self) -> u64 {
         self.committing.iter().map(|number| number.load(Ordering::SeqCst)).min().unwrap_or(IDLE)
     }
 
     /// Keeps what was sent before a commit, in that order.
-    fn pass_on(&mut self, before: u64, detail: Detail) -> Result<(), RecordError> {
+    pub(crate) fn pass_on(&mut self, before: u64, detail: Detail) -> Result<(), RecordError> {
         let mut result = Ok(());
         while let Some(first) = self.waiting.first_entry()
             && (*first.key() < before || self.waiting.len() > WAITING_MAX)
@@ -382,152 +275,12 @@ impl Sink {
     }
 }
 
-/// Notes what one session does.
-pub struct Tracer {
-    shared: Arc<Shared>,
-    session: Name,
-    open: Option<TxnRecord>,
-    /// The number of its commit while that is under way, for the others.
-    committing: Arc<AtomicU64>,
-}
-
-impl Drop for Tracer {
-    /// Nobody waits for a transaction that is never told of. What cannot be written now is counted as lost.
-    fn drop(&mut self) {
-        let mut sink = self.shared.sink();
-        sink.committing.retain(|number| !Arc::ptr_eq(number, &self.committing));
-        let earliest = sink.earliest();
-        let _ = sink.pass_on(earliest, self.shared.detail);
-    }
-}
-
-impl Tracer {
-    /// Call before sending BEGIN. A transaction still open is dropped.
-    pub fn begin(&mut self) {
-        let now = self.shared.now();
-        self.open = Some(TxnRecord {
-            session: self.session.clone(),
-            status: Status::Unknown,
-            client: Span { begin: now, end: now },
-            level: None,
-            ops: Vec::new(),
-            stamp: None,
-            failure: None,
-        });
-    }
-
-    /// Call before sending an operation.
-    pub fn call(&mut self, request: Request) {
-        if self.shared.is_off {
-            return;
-        }
-        let now = self.shared.now();
-        let op = OpRecord { request, response: None, at: Span { begin: now, end: now }, statement: None };
-        self.open().ops.push(op);
-    }
-
-    /// Call when its answer is there.
-    pub fn answer(&mut self, response: Response) {
-        if self.shared.is_off {
-            return;
-        }
-        self.answered();
-        if let Some(op) = self.open().ops.last_mut() {
-            op.response = Some(response);
-        }
-    }
-
-    /// How many operations the open transaction has.
-    pub(crate) fn operations(&self) -> u64 {
-        self.open.as_ref().map_or(0, |open| open.ops.len() as u64)
-    }
-
-    /// The clock after the call, unless it was read already.
-    fn answered(&mut self) {
-        let now = self.shared.now();
-        if let Some(op) = self.open().ops.last_mut().filter(|op| op.response.is_none()) {
-            op.at.end = now;
-        }
-    }
-
-    /// Call instead when it failed; the operation was issued, its result is not known.
-    pub fn failed(&mut self, why: impl fmt::Display) {
-        self.answered();
-        self.open().failure = Some(why.to_string());
-    }
-
-    /// The text that the last operation sent.
-    pub fn statement(&mut self, text: Option<&str>) {
-        if !self.shared.detail.statements {
-            return;
-        }
-        if let Some(op) = self.open().ops.last_mut() {
-            op.statement = text.map(str::to_owned);
-        }
-    }
-
-    /// The level of this transaction, where it differs from the history's.
-    pub fn level(&mut self, level: &str) {
-        self.open().level = Some(level.to_owned());
-    }
-
-    /// What the database said of the transaction's place among the others.
-    pub fn stamp(&mut self, stamp: Option<Stamp>) {
-        self.open().stamp = stamp;
-    }
-
-    /// Call before sending COMMIT.
-    pub fn committing(&mut self) {
-        self.committing.store(self.shared.next.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
-    }
-
-    /// Call when the answer to COMMIT or ROLLBACK is there, or will never come.
-    pub fn end(&mut self, status: Status) -> Result<(), RecordError> {
-        self.note_end();
-        self.write(status)
-    }
-
-    /// The clock at the end, for callers that still ask the database things before [`Tracer::write`].
-    pub fn note_end(&mut self) {
-        let now = self.shared.now();
-        self.open().client.end = now;
-    }
-
-    /// Writes the transaction down, as soon as no earlier commit is under way.
-    pub fn write(&mut self, status: Status) -> Result<(), RecordError> {
-        let Some(mut record) = self.open.take() else { return Ok(()) };
-        record.status = status;
-        if self.shared.is_off {
-            return Ok(());
-        }
-        let detail = self.shared.detail;
-        let line = line::transaction(&record, detail);
-        let mut sink = self.shared.sink();
-        if let Some(listener) = &mut sink.listener {
-            listener(&record);
-        }
-        let number = match self.committing.swap(IDLE, Ordering::SeqCst) {
-            IDLE => self.shared.next.fetch_add(1, Ordering::SeqCst),
-            number => number,
-        };
-        sink.waiting.insert(number, Ended { record, line });
-        let earliest = sink.earliest();
-        sink.pass_on(earliest, detail)
-    }
-
-    fn open(&mut self) -> &mut TxnRecord {
-        if self.open.is_none() {
-            self.begin();
-        }
-        self.open.as_mut().expect("begin() has just opened a transaction")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
     use super::*;
+    use crate::{Request, Response};
 
     /// A recorder and what its file says of sessions, line by line.
     fn recording() -> (Recorder, impl Fn() -> String, tempfile::TempDir) {
