@@ -201,7 +201,7 @@ fn assert_true_if_certified(history: &History, certificate: &Certificate<'_>) ->
     let truth = exhaustive(history, certificate.level, &options);
     assert_eq!(
         certificate.claim.verdict(),
-        truth.name(),
+        truth.kind(),
         "{}\n{}",
         written(certificate),
         notation::to_string(history)
