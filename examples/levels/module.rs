@@ -2,9 +2,9 @@
 //!
 //! `cargo run -p taipan-checker --example module` checks two tiny histories.
 
-use checker::{Additions, Definition, Level, Module, Options, Rule, check};
 use history::History;
 use history::formats::notation;
+use taipan_checker::{Additions, Definition, Level, Module, Options, Rule, check};
 
 /// Transactions that touch the key `news` keep to the clients' clocks.
 #[derive(Debug)]

@@ -86,8 +86,3 @@ pub use verdict::{
     Anomaly, Argument, Budget, Case, Cases, Edge, EdgeKind, Event, Evidence, Impossible, Options, Outcome,
     Reason, Ryow, Stats, Supposition, Undecided, Verdict, VerdictKind, Witness,
 };
-
-/// The front page, so that its example is compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -5,14 +5,14 @@ mod cases;
 
 use cases::mutants::mutate;
 use cases::{expect_no_fault, least, seeds, strong_levels};
-use checker::certify::{
-    Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Question, Refusal, Ruling, Step, certify,
-};
-use checker::oracle::oracle;
-use checker::oracle::tiny::{Mix, Random, Shape};
-use checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check};
 use history::formats::notation;
 use history::{Builder, History, Status, TxnId};
+use taipan_checker::certify::{
+    Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Question, Refusal, Ruling, Step, certify,
+};
+use taipan_checker::oracle::oracle;
+use taipan_checker::oracle::tiny::{Mix, Random, Shape};
+use taipan_checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check};
 
 fn exhaustive(history: &History, level: Level, options: &Options) -> Verdict {
     match oracle(history, level, options) {
@@ -812,7 +812,7 @@ fn an_undecided_verdict_claims_nothing() {
     let level = Level::SERIALIZABLE;
     let wrong = Certificate::new("h", &history, level, &options, &Verdict::Violated(Box::new(evidence)));
     assert!(matches!(ruling(&history, &wrong), Ruling::Refused(Refusal::Explained { .. })));
-    let undecided = Verdict::Undecided(checker::Undecided::Timeout);
+    let undecided = Verdict::Undecided(taipan_checker::Undecided::Timeout);
     let open = Certificate::new("h", &history, level, &options, &undecided);
     assert_eq!(ruling(&history, &open), Ruling::Beyond("nothing is claimed: timed out".into()));
     let line = written(&open);

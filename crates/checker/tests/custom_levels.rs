@@ -1,14 +1,14 @@
 //! Levels of the user's own against the exhaustive oracle, which counts the same edges among its orders.
 
-use checker::oracle::oracle;
-use checker::oracle::tiny::{Shape, shrink};
-use checker::{
-    Additions, Claim, Definition, Evidence, KeyOrder, Level, Linearizable, Module, Options, Rule, Verdict,
-    check, parse_levels,
-};
 use history::formats::{ReadOptions, notation, read_stream};
 use history::{History, Id, KeyId, Operation, Status, Transaction, ValueId};
 use std::collections::HashSet;
+use taipan_checker::oracle::oracle;
+use taipan_checker::oracle::tiny::{Shape, shrink};
+use taipan_checker::{
+    Additions, Claim, Definition, Evidence, KeyOrder, Level, Linearizable, Module, Options, Rule, Verdict,
+    check, parse_levels,
+};
 
 #[path = "../../../examples/levels/module.rs"]
 #[allow(dead_code, reason = "its main is run by hand")]

@@ -1,11 +1,11 @@
 //! A database whose plain reads see a snapshot and whose writes see the newest state, simulated: taken apart, its histories
 //! are serializable, and its bugs are not.
 
-use checker::oracle::tiny::Random;
-use checker::{Level, Options, Verdict, check, split_into_logical};
 use history::formats::notation;
 use history::{Builder, History, KeyId, Lock};
 use std::collections::BTreeMap;
+use taipan_checker::oracle::tiny::Random;
+use taipan_checker::{Level, Options, Verdict, check, split_into_logical};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bug {

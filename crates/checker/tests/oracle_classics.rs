@@ -3,11 +3,11 @@
 //! A case lists the weakest levels that reject it. Every level that implies one of those must reject it too,
 //! every other level must accept it: so each case is a statement about all levels.
 
-use checker::oracle::{evidence, oracle};
-use checker::{Level, Options, Rule, Ryow, Verdict, check, implications};
 use history::formats::notation;
 use history::{History, Operation};
 use std::collections::HashSet;
+use taipan_checker::oracle::{evidence, oracle};
+use taipan_checker::{Level, Options, Rule, Ryow, Verdict, check, implications};
 
 struct Case {
     name: &'static str,

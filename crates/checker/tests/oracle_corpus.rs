@@ -1,11 +1,11 @@
 //! The oracle on the smallest labelled histories of the corpus.
 #![allow(clippy::print_stderr, reason = "a test says aloud what it skips and what it counted")]
 
-use checker::oracle::oracle;
-use checker::{Level, Options, Verdict};
 use corpus::Label;
 use history::formats::{ReadOptions, read_path};
 use std::path::Path;
+use taipan_checker::oracle::oracle;
+use taipan_checker::{Level, Options, Verdict};
 
 /// The levels that the columns of the labels speak of; they count session order.
 const LEVELS: [&str; 5] = [

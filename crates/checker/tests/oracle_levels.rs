@@ -1,10 +1,10 @@
 //! The oracle against itself: replay against definition, and the lattice of levels, on random histories.
 
-use checker::oracle::tiny::{Shape, Sketch, shrink};
-use checker::oracle::{TooLarge, oracle, oracle_by_definition};
-use checker::{Level, Options, Rule, Ryow, Verdict, implications};
 use history::{History, Operation};
 use std::collections::HashMap;
+use taipan_checker::oracle::tiny::{Shape, Sketch, shrink};
+use taipan_checker::oracle::{TooLarge, oracle, oracle_by_definition};
+use taipan_checker::{Level, Options, Rule, Ryow, Verdict, implications};
 
 fn shapes() -> Vec<(&'static str, Shape)> {
     vec![

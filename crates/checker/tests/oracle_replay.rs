@@ -1,10 +1,10 @@
 //! The replaying half of the oracle: random histories of every shape at serializability, snapshot isolation
 //! and their variants.
 
-use checker::oracle::oracle;
-use checker::oracle::tiny::{Shape, Sketch, shrink};
-use checker::{Event, Level, Options, Rule, Ryow, Verdict};
 use history::History;
+use taipan_checker::oracle::oracle;
+use taipan_checker::oracle::tiny::{Shape, Sketch, shrink};
+use taipan_checker::{Event, Level, Options, Rule, Ryow, Verdict};
 
 fn shapes() -> Vec<(&'static str, Shape)> {
     vec![

@@ -1,15 +1,15 @@
 //! Long chains at every level on a thread with little stack: nothing recurses over a history.
 
-use checker::certify::{Certificate, certify};
-use checker::{
-    Budget, Level, LookedAt, Options, Strategy, Undecided, add_proof, check, check_sharing, coverage,
-    inventory, reduce, timestamped,
-};
-use checker::{Verdict, oracle::tiny::Random};
 use history::History;
 use history::formats::notation;
 use std::fmt::Write as _;
 use std::time::Duration;
+use taipan_checker::certify::{Certificate, certify};
+use taipan_checker::{
+    Budget, Level, LookedAt, Options, Strategy, Undecided, add_proof, check, check_sharing, coverage,
+    inventory, reduce, timestamped,
+};
+use taipan_checker::{Verdict, oracle::tiny::Random};
 
 /// An eighth of what a thread of the standard library gets.
 const STACK: usize = 256 << 10;

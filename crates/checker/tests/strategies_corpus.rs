@@ -2,11 +2,11 @@
 //! `TAIPAN_LONG=1` takes all.
 #![allow(clippy::print_stderr, reason = "a test says aloud what it skips and what it counted")]
 
-use checker::{Budget, Level, Options, Strategy, Undecided, Verdict, check};
 use corpus::{Label, Labelled};
 use history::formats::{ReadOptions, read_path};
 use std::path::Path;
 use std::time::Duration;
+use taipan_checker::{Budget, Level, Options, Strategy, Undecided, Verdict, check};
 
 /// The levels that the last two columns of the labels speak of; they count session order.
 const LEVELS: [(usize, &str); 2] =

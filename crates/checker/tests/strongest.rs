@@ -1,9 +1,9 @@
 //! Every history under `corpus/`, at every level and by every strategy: its folder names the strongest levels that hold.
 
-use checker::{Level, Options, Strategy, Undecided, Verdict, check, implications};
 use history::History;
 use history::formats::notation;
 use std::path::{Path, PathBuf};
+use taipan_checker::{Level, Options, Strategy, Undecided, Verdict, check, implications};
 
 /// The folders, with the levels that they name.
 fn folders() -> Vec<(Vec<Level>, PathBuf)> {

@@ -5,12 +5,12 @@ use checker::timestamped::online::{
     Cold, ColdKey, ColdRecord, ColdTime, Found, Online, Settings, Sharded, Workers,
 };
 use checker::{Level, Rule};
-use cluster::{Cluster, Gone, Setup, hire, serve};
 use corpus::Loopback;
 use history::formats::{Format, ReadOptions, read_bytes};
 use history::{History, Timestamp};
 use std::io;
 use std::time::Duration;
+use taipan_cluster::{Cluster, Gone, Setup, hire, serve};
 
 /// A small deterministic generator.
 struct Random(u64);

@@ -10,13 +10,13 @@
 
 #![allow(clippy::print_stdout, reason = "its purpose")]
 
-use databases::{
-    Database, Detail, Header, Plan, Recorder, Request, Response, RunOptions, Sinks, WorkloadPlan, run,
-};
 use history::Status;
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use taipan_databases::{
+    Database, Detail, Header, Plan, Recorder, Request, Response, RunOptions, Sinks, WorkloadPlan, run,
+};
 use workload::{Settings, Workload};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let target = arguments.first().map_or("postgres:temp", String::as_str);
     let number = |place: usize, usual: u64| arguments.get(place).map_or(Ok(usual), |text| text.parse());
     let (rounds, seconds, sessions) = (number(1, 7)?, number(2, 3)?, number(3, 8)?);
-    let database = databases::open(target)?;
+    let database = taipan_databases::open(target)?;
     let folder = tempfile::tempdir()?;
     let settings = Settings { sessions: u32::try_from(sessions)?, ..Workload::BlindWrites.settings() };
     let plan = WorkloadPlan::new(settings)?;

@@ -13,7 +13,7 @@
 //! * [`open`] — a target as people write it, e.g. `postgres:temp`, as a database.
 //!
 //! ```
-//! use databases::{Header, Plan, Recorder, RunOptions, WorkloadPlan, open, run};
+//! use taipan_databases::{Header, Plan, Recorder, RunOptions, WorkloadPlan, open, run};
 //!
 //! let database = open("sqlite:").unwrap();
 //! let plan = WorkloadPlan::new(workload::Workload::ListAppend.settings()).unwrap();

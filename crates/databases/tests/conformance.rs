@@ -4,8 +4,8 @@
 
 mod support;
 
-use databases::{Database, Sqlite};
 use support::model;
+use taipan_databases::{Database, Sqlite};
 
 #[test]
 fn sqlite_answers_as_a_map_would() {
@@ -16,7 +16,7 @@ fn sqlite_answers_as_a_map_would() {
 #[test]
 fn fjall_answers_as_a_map_would() {
     for target in ["fjall:", "fjall:?probe=size"] {
-        let database = databases::open(target).unwrap();
+        let database = taipan_databases::open(target).unwrap();
         model::conforms(&*database, 400);
         model::rolls_back(&*database);
     }
@@ -24,7 +24,7 @@ fn fjall_answers_as_a_map_would() {
 
 #[test]
 fn redb_answers_as_a_map_would() {
-    let database = databases::open("redb:").unwrap();
+    let database = taipan_databases::open("redb:").unwrap();
     model::conforms(&*database, 100);
     model::rolls_back(&*database);
 }
@@ -52,6 +52,6 @@ fn a_rolled_back_transaction_leaves_nothing() {
 #[test]
 fn an_unknown_folder_is_a_sentence() {
     let database = Sqlite::at("/nonexistent/folder/x.db");
-    let error = database.create(&databases::Schema::integers(), &[]).unwrap_err().to_string();
+    let error = database.create(&taipan_databases::Schema::integers(), &[]).unwrap_err().to_string();
     assert!(error.contains("/nonexistent/folder/x.db"), "{error}");
 }

@@ -5,14 +5,14 @@
 
 mod support;
 
-use databases::{
-    Database, FollowOptions, Follower, Header, Join, Matched, Patience, Plan, Postgres, Recorder, RunOptions,
-    Sinks, WorkloadPlan, run,
-};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use taipan_databases::{
+    Database, FollowOptions, Follower, Header, Join, Matched, Patience, Plan, Postgres, Recorder, RunOptions,
+    Sinks, WorkloadPlan, run,
+};
 use workload::{Settings, Workload};
 
 const NO_SLOT: FollowOptions = FollowOptions { tables: Vec::new(), slot: None, resume: None };
@@ -165,7 +165,7 @@ fn what_no_client_tells_of_is_known_from_the_log() {
 fn rows_are_keys_and_a_slot_goes_on_where_it_was() {
     let Some(database) = support::postgres(&[("fsync", "off")]) else { return };
     let sql = |text: &str| {
-        let mut console = databases::Database::scripted(&database).unwrap().console().unwrap();
+        let mut console = taipan_databases::Database::scripted(&database).unwrap().console().unwrap();
         console.answer(text).unwrap();
     };
     sql("CREATE TABLE stock (id bigint PRIMARY KEY, amount integer)");

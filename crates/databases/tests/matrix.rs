@@ -4,7 +4,7 @@
 
 mod support;
 
-use databases::{Database, matrix};
+use taipan_databases::{Database, matrix};
 
 /// Runs the whole matrix `times` times; every run must be as expected.
 fn is_as_expected(database: &dyn Database, times: usize) {
@@ -43,11 +43,11 @@ fn mariadb_with_snapshot_isolation_shows_fewer() {
 
 #[test]
 fn sqlite_shows_none() {
-    is_as_expected(&*databases::open("sqlite:").unwrap(), 1);
+    is_as_expected(&*taipan_databases::open("sqlite:").unwrap(), 1);
 }
 
 #[test]
 fn a_store_without_a_language_says_so() {
-    let failure = matrix(&*databases::open("redb:").unwrap(), |_| {}).unwrap_err().to_string();
+    let failure = matrix(&*taipan_databases::open("redb:").unwrap(), |_| {}).unwrap_err().to_string();
     assert!(failure.contains("redb"), "{failure}");
 }

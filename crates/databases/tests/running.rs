@@ -4,12 +4,12 @@
 
 mod support;
 
-use databases::{
+use history::{Operation, Status, ValueRef};
+use support::plans::{Blind, Counters};
+use taipan_databases::{
     Access, Database, Detail, Header, KeyRange, Plan, Recorder, Request, Response, RunOptions, Sinks, Sqlite,
     run,
 };
-use history::{Operation, Status, ValueRef};
-use support::plans::{Blind, Counters};
 
 fn record(database: &dyn Database, plan: &dyn Plan, options: &RunOptions) -> history::History {
     database.create(&plan.schema(), &plan.initial()).unwrap();
@@ -20,7 +20,7 @@ fn record(database: &dyn Database, plan: &dyn Plan, options: &RunOptions) -> his
 }
 
 fn counts_exactly(target: &str, transactions: u64) {
-    let database = databases::open(target).unwrap();
+    let database = taipan_databases::open(target).unwrap();
     let plan = Counters { keys: 3 };
     let options = RunOptions { sessions: 6, transactions: Some(transactions), ..RunOptions::default() };
     let history = record(&*database, &plan, &options);

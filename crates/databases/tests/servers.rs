@@ -4,16 +4,16 @@
 
 mod support;
 
-use databases::{
-    Access, Database, Fault, Header, Isolation, KeyRange, Plan, Recorder, Request, Response, RunOptions,
-    Summary, run,
-};
 use history::{History, Status};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::plans::Counters;
+use taipan_databases::{
+    Access, Database, Fault, Header, Isolation, KeyRange, Plan, Recorder, Request, Response, RunOptions,
+    Summary, run,
+};
 
 fn isolation(database: &dyn Database, name: &str) -> Isolation {
     *database.isolations().iter().find(|isolation| isolation.name == name).expect("the vendor has it")
@@ -122,9 +122,9 @@ fn mariadb_survives_faults() {
 
 #[test]
 fn a_url_connects_to_a_running_server_or_says_why_not() {
-    let refused = databases::open("postgres://taipan@127.0.0.1:1/x").err().unwrap().to_string();
+    let refused = taipan_databases::open("postgres://taipan@127.0.0.1:1/x").err().unwrap().to_string();
     assert!(refused.contains("refused"), "{refused}");
-    let refused = databases::open("mysql://taipan@127.0.0.1:1/x").err().unwrap().to_string();
+    let refused = taipan_databases::open("mysql://taipan@127.0.0.1:1/x").err().unwrap().to_string();
     assert!(refused.contains("refused"), "{refused}");
 }
 
@@ -133,7 +133,7 @@ fn a_setting_that_does_not_exist_is_reported_in_the_servers_words() {
     if support::postgres(&[]).is_none() {
         return;
     }
-    let failure = databases::open("postgres:temp?no_such_setting=1").err().unwrap().to_string();
+    let failure = taipan_databases::open("postgres:temp?no_such_setting=1").err().unwrap().to_string();
     assert!(failure.contains("no_such_setting"), "{failure}");
 }
 
@@ -141,7 +141,7 @@ fn a_setting_that_does_not_exist_is_reported_in_the_servers_words() {
 #[test]
 fn hold_a_server() {
     let Ok(vendor) = std::env::var("TAIPAN_TEST_HOLD") else { return };
-    let held = databases::open(&vendor).unwrap();
+    let held = taipan_databases::open(&vendor).unwrap();
     println!("holding {}", held.name());
     std::thread::sleep(Duration::from_secs(600));
 }

@@ -4,9 +4,9 @@
 
 mod support;
 
-use databases::{Database, Header, Plan, Recorder, RunOptions, Sinks, WorkloadPlan, run};
 use history::{History, KeyId, Operation, Status, Timestamp, ValueId};
 use std::collections::HashMap;
+use taipan_databases::{Database, Header, Plan, Recorder, RunOptions, Sinks, WorkloadPlan, run};
 use workload::{Settings, Workload};
 
 /// What a replay found.
@@ -85,7 +85,7 @@ fn record(database: &mut dyn Database, level: &str, settings: Settings, transact
         ..RunOptions::default()
     };
     run(database, &plan, &recorder, &options).unwrap();
-    let history = databases::finish_timestamped(recorder, database).unwrap();
+    let history = taipan_databases::finish_timestamped(recorder, database).unwrap();
     let unknown = history.transactions().filter(|txn| txn.status() == Status::Unknown).count();
     assert_eq!(unknown, 0, "no connection was lost");
     let read = history::formats::read_path(&path, &history::formats::ReadOptions::default()).unwrap();
@@ -139,7 +139,7 @@ fn mariadb_repeatable_read() {
 
 #[test]
 fn where_there_are_no_timestamps_the_reason_is_given() {
-    let mut database = databases::open("sqlite:").unwrap();
+    let mut database = taipan_databases::open("sqlite:").unwrap();
     let isolation = *database.isolations().last().unwrap();
     let failure = database.enable_timestamps(&isolation).unwrap_err().to_string();
     assert!(failure.contains("SQLite"), "{failure}");

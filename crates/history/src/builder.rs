@@ -61,7 +61,7 @@ impl std::error::Error for BuildError {}
 /// Builds a [`History`].
 ///
 /// ```
-/// use history::{Builder, Lock, Status};
+/// use taipan_history::{Builder, Lock, Status};
 ///
 /// let mut builder = Builder::new();
 /// let (x, one) = (builder.key("x".into()), builder.int(1));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Asked now and then by whoever works: whether to stop. Copies ask the same question.
 ///
 /// ```
-/// use history::Interrupt;
+/// use taipan_history::Interrupt;
 ///
 /// assert!(!Interrupt::never().is_due(0));
 /// let room = 1_000;

@@ -18,11 +18,11 @@ pub fn is_close(distance: usize, len: usize) -> bool {
 /// ```
 /// let faults = ["kill-server", "pause-server"];
 /// assert_eq!(
-///     history::suggest::unknown("fault", "kil-server", faults),
+///     taipan_history::suggest::unknown("fault", "kil-server", faults),
 ///     "unknown fault \"kil-server\"; did you mean kill-server?"
 /// );
 /// assert_eq!(
-///     history::suggest::unknown("fault", "earthquake", faults),
+///     taipan_history::suggest::unknown("fault", "earthquake", faults),
 ///     "unknown fault \"earthquake\"; expected one of: kill-server, pause-server"
 /// );
 /// ```

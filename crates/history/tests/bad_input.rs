@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 #![allow(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
-use history::formats::{Format, ReadError, ReadOptions, read_bytes, read_path, read_stream};
-use history::{Builder, Interrupt};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use taipan_history::formats::{Format, ReadError, ReadOptions, read_bytes, read_path, read_stream};
+use taipan_history::{Builder, Interrupt};
 
 fn forced(format: Format) -> ReadOptions {
     ReadOptions { format: Some(format), ..ReadOptions::default() }
@@ -447,7 +447,7 @@ fn processes_of_jepsen() {
     let lenient = ReadOptions { lenient: true, ..forced(Format::ElleEdn) };
     let loaded = read_bytes("h", text.as_bytes(), &lenient).unwrap();
     assert_eq!((loaded.history.len(), loaded.warnings.count), (1, 1));
-    assert_eq!(loaded.history.transactions().next().unwrap().status(), history::Status::Unknown);
+    assert_eq!(loaded.history.transactions().next().unwrap().status(), taipan_history::Status::Unknown);
 }
 
 /// Unknown fields are ignored and counted where reading is lenient; those that change the meaning cost the transaction.
@@ -807,7 +807,7 @@ fn a_file_that_ends_inside_a_transaction_is_refused() {
             let (cut, kept): (Vec<_>, Vec<_>) = part.into_iter().partition(|txn| !all.contains(txn));
             let allowed = match format {
                 Format::ElleEdn | Format::ElleJson => {
-                    cut.iter().all(|(_, status, _)| *status == history::Status::Unknown)
+                    cut.iter().all(|(_, status, _)| *status == taipan_history::Status::Unknown)
                 }
                 Format::Text | Format::Awdit => hint || (whole[len - 1] == b'\n' && cut.len() <= 1),
                 // `!` is the last sign of an aborted one.
@@ -858,7 +858,7 @@ fn a_file_that_becomes_shorter_while_it_is_read_is_refused() {
     let history = builder.finish().unwrap();
     for format in [Format::Jsonl, Format::Binary, Format::Text, Format::ElleEdn, Format::Cobra] {
         let mut path = folder.path().join(format.name());
-        history::formats::write_path(&history, format, &path).unwrap();
+        taipan_history::formats::write_path(&history, format, &path).unwrap();
         let whole = path.clone();
         if format == Format::Cobra {
             path.push("T1.log");
@@ -888,10 +888,10 @@ fn a_stretch_that_is_gone_is_refused() {
     let path = folder.path().join("h.jsonl");
     std::fs::write(&path, "{\"session\":1,\"ops\":[]}\n".repeat(1000)).unwrap();
     let options = ReadOptions::default();
-    let stretches = history::formats::stretches(&path, &options, 10_000).unwrap();
+    let stretches = taipan_history::formats::stretches(&path, &options, 10_000).unwrap();
     assert_eq!(stretches.len(), 3);
     std::fs::File::options().write(true).open(&path).unwrap().set_len(15_000).unwrap();
-    let read = |stretch: &history::formats::Stretch| stretch.read(&options, |_| true);
+    let read = |stretch: &taipan_history::formats::Stretch| stretch.read(&options, |_| true);
     read(&stretches[0]).unwrap();
     let said = read(&stretches[1]).unwrap_err().to_string();
     assert!(said.starts_with(path.to_str().unwrap()) && said.contains("the file is truncated"), "{said}");

@@ -3,15 +3,15 @@
 
 mod random;
 
-use history::formats::{
-    Format, Origin, Part, ReadError, ReadOptions, Target, binary, convert, jsonl, notation, read_bytes,
-    read_path, read_stream, write_path, write_stream, write_string,
-};
-use history::{Builder, History, Span};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use random::{show, show_by_session};
 use std::io;
+use taipan_history::formats::{
+    Format, Origin, Part, ReadError, ReadOptions, Target, binary, convert, jsonl, notation, read_bytes,
+    read_path, read_stream, write_path, write_stream, write_string,
+};
+use taipan_history::{Builder, History, Span};
 
 fn bytes_of(history: &History) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -136,7 +136,7 @@ fn parts(history: &History, len: usize) -> Vec<History> {
     let mut json = Vec::new();
     jsonl::write(history, Part { last: false, ..Part::WHOLE }, &mut json).unwrap();
     let mut builder = Builder::new();
-    let mut warnings = history::formats::Warnings::new(false);
+    let mut warnings = taipan_history::formats::Warnings::new(false);
     let mut parts = Vec::new();
     for line in json.split_inclusive(|&byte| byte == b'\n') {
         jsonl::read(line, &mut builder, &mut warnings).unwrap();
@@ -148,7 +148,7 @@ fn parts(history: &History, len: usize) -> Vec<History> {
     parts
 }
 
-fn write_parts(parts: &[History], write: history::formats::Write) -> Vec<u8> {
+fn write_parts(parts: &[History], write: taipan_history::formats::Write) -> Vec<u8> {
     let mut bytes = Vec::new();
     let (mut transactions_before, mut operations_before) = (0, 0);
     for (index, part) in parts.iter().enumerate() {
@@ -294,7 +294,7 @@ fn a_conversion_in_parts_keeps_everything() {
         builder.end().unwrap();
     }
     let history = builder.finish().unwrap();
-    history::formats::write_path(&history, Format::Jsonl, &path("a.jsonl")).unwrap();
+    taipan_history::formats::write_path(&history, Format::Jsonl, &path("a.jsonl")).unwrap();
     let steps =
         [("a.jsonl", "b.tph"), ("b.tph", "c.jsonl.gz"), ("c.jsonl.gz", "d.tph"), ("d.tph", "e.jsonl.zst")];
     for (from, to) in steps {
@@ -303,7 +303,8 @@ fn a_conversion_in_parts_keeps_everything() {
         let done = convert(Origin::Path(&from), &ReadOptions::default(), Target::Path(&to), format).unwrap();
         assert_eq!((done.transactions, done.operations, done.parts), (70_000, 700_000, 3));
     }
-    let back = history::formats::read_path(&path("e.jsonl.zst"), &ReadOptions::default()).unwrap().history;
+    let back =
+        taipan_history::formats::read_path(&path("e.jsonl.zst"), &ReadOptions::default()).unwrap().history;
     assert_eq!(write_string(&back, Format::Jsonl).unwrap(), write_string(&history, Format::Jsonl).unwrap());
     let unfinished = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(unfinished, 5, "a conversion leaves nothing but its output");

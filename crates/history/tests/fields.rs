@@ -4,11 +4,11 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod random;
 
-use history::formats::{Format, ReadOptions, Stretch, Warnings, jsonl, read_bytes, write_string};
-use history::{Builder, History};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::{Map, Value};
+use taipan_history::formats::{Format, ReadOptions, Stretch, Warnings, jsonl, read_bytes, write_string};
+use taipan_history::{Builder, History};
 
 /// Every place of the line where a field name of the format stands: a path of names and positions, and the name.
 fn places(line: &Value) -> Vec<(Vec<String>, String)> {
@@ -119,12 +119,12 @@ fn stretches_refuse_unknown_fields() {
     let good = "{\"session\":1,\"ops\":[]}\n".repeat(1000);
     std::fs::write(&path, good + "{\"session\":1,\"op\":[],\"ops\":[]}\n").unwrap();
     let options = ReadOptions::default();
-    let stretches = history::formats::stretches(&path, &options, 10_000).unwrap();
+    let stretches = taipan_history::formats::stretches(&path, &options, 10_000).unwrap();
     assert_eq!(stretches.len(), 3);
     let read = |stretch: &Stretch| stretch.read(&options, |_| true);
     read(&stretches[0]).unwrap();
     let said = read(&stretches[2]).unwrap_err().to_string();
     assert!(said.contains("a transaction has no field `op`"), "{said}");
-    let said = history::formats::read_parts(&path, &options, |_| true).unwrap_err().to_string();
+    let said = taipan_history::formats::read_parts(&path, &options, |_| true).unwrap_err().to_string();
     assert!(said.contains("1001:14: a transaction has no field `op`"), "{said}");
 }

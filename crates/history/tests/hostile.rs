@@ -7,9 +7,9 @@
 
 mod same;
 
-use history::formats::{Format, ReadOptions, read_bytes, read_path, write_path, write_stream};
-use history::{History, Operation};
 use std::path::{Path, PathBuf};
+use taipan_history::formats::{Format, ReadOptions, read_bytes, read_path, write_path, write_stream};
+use taipan_history::{History, Operation};
 
 /// A small generator of random numbers (xorshift64*), so that a seed always means the same damage.
 struct Random(u64);

@@ -1,12 +1,12 @@
 //! Reading ends soon after somebody asks it to, whatever the format, and says how far it had come.
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use history::Interrupt;
-use history::formats::{ReadError, ReadOptions, read_path, read_stream};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use taipan_history::Interrupt;
+use taipan_history::formats::{ReadError, ReadOptions, read_path, read_stream};
 
 /// Due when it is asked for the `count`th time, and ever after.
 fn after(count: u32) -> Interrupt {
@@ -93,7 +93,7 @@ fn a_whole_file_without_end_is_left() {
 fn the_question_comes_with_what_lies_ahead() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("h.tph");
-    let mut builder = history::Builder::new();
+    let mut builder = taipan_history::Builder::new();
     let session = builder.session(1.into());
     for count in 0..10_000 {
         builder.begin(session);
@@ -101,8 +101,12 @@ fn the_question_comes_with_what_lies_ahead() {
         builder.write(key, value);
         builder.end().unwrap();
     }
-    history::formats::write_path(&builder.finish().unwrap(), history::formats::Format::Binary, &path)
-        .unwrap();
+    taipan_history::formats::write_path(
+        &builder.finish().unwrap(),
+        taipan_history::formats::Format::Binary,
+        &path,
+    )
+    .unwrap();
     let len = std::fs::metadata(&path).unwrap().len();
     let error = read_path(&path, &options(Interrupt::when(move |ahead| ahead > len / 2), false)).unwrap_err();
     assert!(matches!(error, ReadError::Interrupted { transactions: 0, .. }), "{error}");

@@ -1,6 +1,6 @@
 //! The native format: what is read, what is written back, what is refused and how that is said.
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-use history::formats::{Format, ReadOptions, read_bytes, write_string};
+use taipan_history::formats::{Format, ReadOptions, read_bytes, write_string};
 
 fn options() -> ReadOptions {
     ReadOptions { format: Some(Format::Jsonl), ..ReadOptions::default() }

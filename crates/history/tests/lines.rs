@@ -1,8 +1,8 @@
 //! The lines that transactions stand on.
 
-use history::formats::{Format, ReadOptions, read_path, transaction_lines};
 use std::fmt::Write;
 use std::path::PathBuf;
+use taipan_history::formats::{Format, ReadOptions, read_path, transaction_lines};
 
 fn file(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -1,12 +1,12 @@
 //! Files that are read in parts: an id that comes twice is refused, however far apart, as when they are read whole.
 
-use history::formats::{
+use std::fmt::Write;
+use std::path::Path;
+use taipan_history::formats::{
     Converted, Format, Origin, Part, ReadOptions, SplitBy, Target, Warnings, Writing, convert, jsonl,
     read_parts, read_path, split,
 };
-use history::{Builder, History};
-use std::fmt::Write;
-use std::path::Path;
+use taipan_history::{Builder, History};
 
 /// So many that there is more than one part.
 const COUNT: usize = (1 << 18) + 20_000;

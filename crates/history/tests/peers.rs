@@ -3,9 +3,11 @@
 
 mod same;
 
-use history::formats::{Format, ReadOptions, notation, read_bytes, read_path, write_path, write_string};
-use history::{Builder, History, Lock, NameRef, Timestamp};
 use std::path::{Path, PathBuf};
+use taipan_history::formats::{
+    Format, ReadOptions, notation, read_bytes, read_path, write_path, write_string,
+};
+use taipan_history::{Builder, History, Lock, NameRef, Timestamp};
 
 fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -435,7 +437,7 @@ fn dbcop_binary() {
     let failed: Vec<_> = history.transactions().map(|txn| txn.ctx()).collect();
     assert_eq!(failed, [None, None, Some(r#"{"failed_operations":1}"#)]);
     let mut bytes = Vec::new();
-    history::formats::write_stream(&history, Format::DbcopBincode, &mut bytes).unwrap();
+    taipan_history::formats::write_stream(&history, Format::DbcopBincode, &mut bytes).unwrap();
     let original = std::fs::read(sample("history.bincode")).unwrap();
     // The same file but for the failed read, which is not kept.
     assert_eq!(bytes.len(), original.len() - 18);
@@ -488,7 +490,7 @@ fn cobra_with_times_and_without_ids() {
     builder.begin(session);
     builder.write(key, value);
     builder.read(key, value, Lock::None);
-    builder.set_client(history::Span { begin: 5, end: 8 }).unwrap();
+    builder.set_client(taipan_history::Span { begin: 5, end: 8 }).unwrap();
     builder.set_id(NameRef::Int(77)).unwrap();
     builder.end().unwrap();
     there_and_back(&builder.finish().unwrap(), Format::Cobra);

@@ -3,11 +3,11 @@
 
 mod random;
 
-use history::History;
-use history::formats::{Format, ReadOptions, notation, read_bytes, write_stream};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use random::{show, show_by_session};
+use taipan_history::History;
+use taipan_history::formats::{Format, ReadOptions, notation, read_bytes, write_stream};
 
 fn through(history: &History, format: Format) -> History {
     let mut bytes = Vec::new();

@@ -4,12 +4,12 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod random;
 
-use history::formats::{Format, ReadOptions, read_bytes, write_string};
 use jsonschema::Validator;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use taipan_history::formats::{Format, ReadOptions, read_bytes, write_string};
 
 const SCHEMA: &str = include_str!("../../../docs/schema/history.schema.json");
 const PAGE: &str = include_str!("../../../docs/book/src/formats/native.md");

@@ -2,12 +2,14 @@
 
 mod random;
 
-use history::formats::{Format, ReadOptions, SplitBy, read_path, shards_of, split, stretches, write_path};
-use history::{Builder, Copier, History, Lock, Name, Span, Status, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use random::{show, show_by_session, text};
 use std::path::Path;
+use taipan_history::formats::{
+    Format, ReadOptions, SplitBy, read_path, shards_of, split, stretches, write_path,
+};
+use taipan_history::{Builder, Copier, History, Lock, Name, Span, Status, Timestamp};
 
 fn read(path: &Path) -> History {
     let options = ReadOptions { allow_empty: true, ..ReadOptions::default() };
@@ -48,12 +50,12 @@ fn points() -> impl Strategy<Value = History> {
     })
 }
 
-fn scalar(builder: &mut Builder, value: &Name) -> history::ValueId {
+fn scalar(builder: &mut Builder, value: &Name) -> taipan_history::ValueId {
     match value {
         Name::Int(0) => builder.float(0.5),
         Name::Int(1) => builder.list(&[]),
         Name::Int(2) => builder.boolean(true),
-        Name::Int(3) => history::ValueId::ABSENT,
+        Name::Int(3) => taipan_history::ValueId::ABSENT,
         Name::Int(number) => builder.int(*number),
         Name::Str(text) => builder.text(text),
     }
@@ -78,7 +80,7 @@ fn build(builder: &mut Builder, (session, id, status, (client, db), ops): &Drawn
             0 => builder.write(key, value),
             1 => builder.delete(key),
             2 => builder.append(key, value),
-            3 => builder.read(key, history::ValueId::UNKNOWN, Lock::Share),
+            3 => builder.read(key, taipan_history::ValueId::UNKNOWN, Lock::Share),
             _ => builder.read(key, value, Lock::None),
         };
     }
@@ -190,7 +192,9 @@ fn stretches_are_the_file() {
             stretch
                 .read(&options, |part| {
                     operations.extend(part.transactions().flat_map(|txn| txn.ops()).map(|(_, deed)| {
-                        let history::Operation::Write { value, .. } = deed else { panic!("only writes") };
+                        let taipan_history::Operation::Write { value, .. } = deed else {
+                            panic!("only writes")
+                        };
                         value.as_inline()
                     }));
                     true

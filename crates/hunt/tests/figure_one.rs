@@ -2,8 +2,8 @@
 //! difference that made it a bug.
 
 use databases::Value;
-use hunt::case::{StepNo, TableNo};
-use hunt::{
+use taipan_hunt::case::{StepNo, TableNo};
+use taipan_hunt::{
     Alone, Dependency, Fate, Graph, Observed, Place, Rows, Run, compare, cycles, script, topological,
 };
 use workload::Random;

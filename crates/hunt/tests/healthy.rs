@@ -1,7 +1,7 @@
 //! On a healthy engine there is nothing to find.
 
 use databases::{Database, Sqlite};
-use hunt::{Examination, Finding, Settings, Stage, Tally, examine, generate};
+use taipan_hunt::{Examination, Finding, Settings, Stage, Tally, examine, generate};
 use workload::Random;
 
 #[test]
@@ -21,7 +21,7 @@ fn nothing_is_found_on_a_healthy_engine() {
         tally.add(&examined.tally);
         if let Some(Finding::Difference(difference)) = &examined.finding {
             let of_step = |step| vec![format!("{:?}", examined.run.observed.get(&step))];
-            let text = hunt::script::write(&examined.case, isolation.name, &[], of_step);
+            let text = taipan_hunt::script::write(&examined.case, isolation.name, &[], of_step);
             panic!("seed {seed}: {difference:?}\n{text}");
         }
         assert_eq!(examined.finding, None, "seed {seed}");

@@ -4,8 +4,10 @@
 //! them.
 
 use databases::{Console, Database, Failure, Grammar, Isolation, Schedule, Scripted, Sight, Sqlite, Value};
-use hunt::{CampaignOptions, Examination, Settings, Stage, Summary, Weights, campaign, examine, script};
 use std::time::Duration;
+use taipan_hunt::{
+    CampaignOptions, Examination, Settings, Stage, Summary, Weights, campaign, examine, script,
+};
 use workload::Random;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Cases and their files: the same seed gives the same case, and what is written can be read.
 
 use databases::{Grammar, Sight};
-use hunt::{Settings, generate, script};
+use taipan_hunt::{Settings, generate, script};
 
 #[test]
 fn a_seed_gives_the_same_case_and_another_seed_another() {

@@ -3,11 +3,11 @@
 //! Tests whose server is not installed are skipped; `scripts/setup` installs both.
 
 use databases::{Database, Fault, MariaDb, Postgres};
-use hunt::{
-    CampaignOptions, Examination, Group, Settings, Stage, Summary, Weights, campaign, examine, levels, script,
-};
 use std::path::Path;
 use std::time::Duration;
+use taipan_hunt::{
+    CampaignOptions, Examination, Group, Settings, Stage, Summary, Weights, campaign, examine, levels, script,
+};
 use workload::Random;
 
 /// All supported levels, or the one at a place of the database's own list.

@@ -8,8 +8,8 @@ mod explained;
 use checker::{Implication, Level, LevelRow, Options, TABLE, Verdict, check, implications};
 use explained::explained;
 use history::formats::notation;
-use report::{Detail, Page, Palette, pages};
 use std::path::PathBuf;
+use taipan_report::{Detail, Page, Palette, pages};
 
 fn book(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src").join(name)
@@ -44,7 +44,7 @@ fn rewritten(page: &Page) -> Option<(String, String)> {
     let (level, history) = page.example()?;
     let end = page.text.find("```history")?;
     let finding = explained("history.hist", level, history);
-    let told = report::text(&finding, Detail::Full, Palette::plain());
+    let told = taipan_report::text(&finding, Detail::Full, Palette::plain());
     let text = format!(
         "{}```history {level}\n{history}```\n\n![The transactions and what orders them]({}.svg)\n\n\
          ```explanation\n{}\n```\n",
@@ -52,7 +52,7 @@ fn rewritten(page: &Page) -> Option<(String, String)> {
         page.slug,
         told.trim_end()
     );
-    Some((text, format!("{}\n", report::svg(&finding))))
+    Some((text, format!("{}\n", taipan_report::svg(&finding))))
 }
 
 #[test]
@@ -77,7 +77,8 @@ fn the_page_on_how_it_works_says_what_the_program_says() {
     let (_, example) = before.split_once("```history ").expect("it has an example");
     let (level, example) = example.split_once('\n').expect("the example has lines");
     let (history, _) = example.split_once("```").expect("the example ends");
-    let told = report::text(&explained("history.hist", level, history), Detail::Full, Palette::plain());
+    let told =
+        taipan_report::text(&explained("history.hist", level, history), Detail::Full, Palette::plain());
     hold("how-it-works.md", &format!("{before}```explanation\n{told}```{after}"));
 }
 
@@ -188,7 +189,7 @@ fn level_page(row: &LevelRow) -> String {
             page.name(),
             page.slug,
             row.name,
-            report::text(&finding, Detail::Full, Palette::plain()).trim_end()
+            taipan_report::text(&finding, Detail::Full, Palette::plain()).trim_end()
         );
     }
     let allowed =

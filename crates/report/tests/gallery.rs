@@ -7,7 +7,7 @@ mod explained;
 
 use explained::explained;
 use history::formats::notation;
-use report::{Detail, Finding, Overview, Palette, Remark, Told};
+use taipan_report::{Detail, Finding, Overview, Palette, Remark, Told};
 
 /// A violation: its name, the level that forbids it, and a history.
 struct Case {
@@ -109,29 +109,29 @@ fn every_violation_is_explained() {
         let shown = format!(
             "{}\n\n{}\n{}\n\n{}",
             case.history,
-            report::text(&finding, Detail::Full, Palette::plain()),
-            report::json_line(&finding),
-            report::mermaid(&finding),
+            taipan_report::text(&finding, Detail::Full, Palette::plain()),
+            taipan_report::json_line(&finding),
+            taipan_report::mermaid(&finding),
         );
         insta::assert_snapshot!(case.name, shown);
-        insta::assert_snapshot!(format!("{}_svg", case.name), report::svg(&finding));
-        let page = report::html(&Told { findings: vec![finding], ..Told::default() });
+        insta::assert_snapshot!(format!("{}_svg", case.name), taipan_report::svg(&finding));
+        let page = taipan_report::html(&Told { findings: vec![finding], ..Told::default() });
         insta::assert_snapshot!(format!("{}_html", case.name), section(&page));
     }
 }
 
 /// What a history's renderings say of its transactions, each with its argument taken out where it has one.
 fn lists_of_transactions(finding: &Finding) -> [(&'static str, String); 4] {
-    let text = report::text(finding, Detail::Full, Palette::plain());
+    let text = taipan_report::text(finding, Detail::Full, Palette::plain());
     let (text, _) = text.split_once("  T1 before T2").expect("there is an argument");
-    let page = report::html(&Told { findings: vec![finding.clone()], ..Told::default() });
+    let page = taipan_report::html(&Told { findings: vec![finding.clone()], ..Told::default() });
     let (_, lanes) = page.split_once("<h3>The sessions</h3>").expect("the page shows sessions");
     let (lanes, _) = lanes.split_once("<h3>").expect("more follows");
     [
         ("text", text.to_owned()),
         ("page", lanes.to_owned()),
-        ("picture", report::svg(finding)),
-        ("mermaid", report::mermaid(finding)),
+        ("picture", taipan_report::svg(finding)),
+        ("mermaid", taipan_report::mermaid(finding)),
     ]
 }
 
@@ -178,7 +178,7 @@ fn what_differs_in_long_values_stays_visible() {
         }
         assert!(told.len() < 40_000, "{form} is long: {}", told.len());
     }
-    let text = report::text(&finding, Detail::Full, Palette::plain());
+    let text = taipan_report::text(&finding, Detail::Full, Palette::plain());
     let (_, allowed) = text.split_once("would have been allowed:").expect("something would have been");
     assert!(allowed.contains("k2l") && allowed.contains("k3l"), "{allowed}");
 }
@@ -190,17 +190,21 @@ fn a_large_core_is_told_in_few_lines() {
     let mut large = finding(skew);
     let one = large.transactions[0].clone();
     large.transactions = (0..260)
-        .map(|place| report::Member { name: format!("{place}:0"), session: place.to_string(), ..one.clone() })
+        .map(|place| taipan_report::Member {
+            name: format!("{place}:0"),
+            session: place.to_string(),
+            ..one.clone()
+        })
         .collect();
     large.explanation.clear();
     let common = Some("no order explains so many together");
-    large.anomaly = Some(report::Named { name: "no-order".to_owned(), common });
-    let text = report::text(&large, Detail::Full, Palette::plain());
+    large.anomaly = Some(taipan_report::Named { name: "no-order".to_owned(), common });
+    let text = taipan_report::text(&large, Detail::Full, Palette::plain());
     assert!(text.contains("These 260 transactions cannot all have happened under serializable"), "{text}");
     assert!(text.contains("and 244 more (too many to show; --save FILE.hist keeps all)"), "{text}");
     assert!(text.contains("taipan explain --anomaly"), "{text}");
     assert!(text.lines().count() < 40, "{text}");
-    let page = report::html(&Told { findings: vec![large], ..Told::default() });
+    let page = taipan_report::html(&Told { findings: vec![large], ..Told::default() });
     assert!(page.contains("No order at all") && page.contains("and 244 more"), "{page}");
 }
 
@@ -213,13 +217,14 @@ fn what_counting_shows_is_told() {
     let history = notation::parse(&text).expect("the notation is right");
     let level = checker::Level::SERIALIZABLE;
     let verdict = checker::check(&history, level, &checker::Options::default()).verdict;
-    let finding = Finding::new("h", checker::Claim::new(level), &history, &verdict, report::Cost::default());
+    let finding =
+        Finding::new("h", checker::Claim::new(level), &history, &verdict, taipan_report::Cost::default());
     let why = "lock was 0 only 7 times (initially and after 6 writes), yet 8 transactions read 0 and overwrote it, \
                so two of them overwrote the same version";
-    let text = report::text(&finding, Detail::Full, Palette::plain());
+    let text = taipan_report::text(&finding, Detail::Full, Palette::plain());
     assert!(text.contains(&format!("Contradiction: {why}.\n")), "{text}");
-    assert!(report::json_line(&finding).contains(&format!("\"counted\":\"{why}\"")));
-    let page = report::html(&Told { findings: vec![finding], ..Told::default() });
+    assert!(taipan_report::json_line(&finding).contains(&format!("\"counted\":\"{why}\"")));
+    let page = taipan_report::html(&Told { findings: vec![finding], ..Told::default() });
     assert!(page.contains(&format!("Contradiction: {why}.")), "{page}");
 }
 
@@ -227,10 +232,10 @@ fn what_counting_shows_is_told() {
 fn pictures_and_pages() {
     let skew = GALLERY.iter().find(|case| case.name == "write_skew").expect("it is in the gallery");
     let skew = finding(skew);
-    insta::assert_snapshot!("write_skew_dot", report::dot(&skew));
+    insta::assert_snapshot!("write_skew_dot", taipan_report::dot(&skew));
     let told = Told { findings: vec![skew], ..Told::default() };
-    insta::assert_snapshot!("write_skew_sarif", report::sarif(&told));
-    insta::assert_snapshot!("write_skew_markdown", report::markdown(&told));
+    insta::assert_snapshot!("write_skew_sarif", taipan_report::sarif(&told));
+    insta::assert_snapshot!("write_skew_markdown", taipan_report::markdown(&told));
 }
 
 #[test]
@@ -242,11 +247,11 @@ fn hostile_names_are_escaped() {
     let remark = Remark { at: 0, until: None, text: "</script><script>alert(1)</script><b>".to_owned() };
     let overviews = vec![Overview::of("gallery.hist", &history, &[remark])];
     let told = Told { overviews, ..told };
-    for page in [report::html(&told), report::svg(&finding), report::junit(&told)] {
+    for page in [taipan_report::html(&told), taipan_report::svg(&finding), taipan_report::junit(&told)] {
         assert!(!page.contains("<script>alert"), "{page}");
         assert!(!page.contains("<b>"), "{page}");
     }
-    for drawing in [report::dot(&finding), report::mermaid(&finding)] {
+    for drawing in [taipan_report::dot(&finding), taipan_report::mermaid(&finding)] {
         assert!(!drawing.contains("\"1\""), "{drawing}");
     }
 }

@@ -7,8 +7,8 @@ use explained::explained;
 use history::formats::notation;
 use html5ever::tendril::TendrilSink;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
-use report::{Cost, Finding, Overview, Remark, Surveyed, Told, Trouble, pages};
 use std::collections::BTreeSet;
+use taipan_report::{Cost, Finding, Overview, Remark, Surveyed, Told, Trouble, pages};
 
 /// An element of a page, with what is in it.
 struct Element {
@@ -107,10 +107,10 @@ fn every_violation_has_a_sound_page() {
     for page in pages() {
         let Some((level, history)) = page.example() else { continue };
         let finding = explained(&format!("{}.hist", page.slug), level, history);
-        is_sound(&report::html(&Told { findings: vec![finding.clone()], ..Told::default() }));
+        is_sound(&taipan_report::html(&Told { findings: vec![finding.clone()], ..Told::default() }));
         told.findings.push(finding);
     }
-    is_sound(&report::html(&told));
+    is_sound(&taipan_report::html(&told));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_page_with_everything_is_sound() {
         |verdict| verdict,
     );
     let marks = survey.expect("no check fails").marks;
-    let page = report::html(&Told {
+    let page = taipan_report::html(&Told {
         findings: vec![violated.clone(), violated, accepted.with_coverage(coverage), open],
         troubles: vec![Trouble::new(file, "line <1>")],
         surveys: vec![Surveyed { file: file.to_owned(), marks: marks.clone() }],
@@ -145,7 +145,7 @@ fn a_page_with_everything_is_sound() {
     is_sound(&page);
     assert!(page.contains("class=\"event\""), "what happened meanwhile is on the time line");
     assert!(!page.contains("<b>") && !page.contains("<i>") && !page.contains("<script>alert"));
-    is_sound(&report::html(&Told::default()));
-    let levels = elements(&report::lattice_page(&marks));
+    is_sound(&taipan_report::html(&Told::default()));
+    let levels = elements(&taipan_report::lattice_page(&marks));
     assert!(levels.iter().any(|element| element.name == "svg"));
 }

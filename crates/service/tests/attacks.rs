@@ -3,11 +3,11 @@
 
 use checker::timestamped::online::Settings;
 use checker::{Level, Rule};
-use service::{EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use taipan_service::{EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source};
 
 const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 /// How long the service waits for a client here.

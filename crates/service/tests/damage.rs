@@ -2,11 +2,11 @@
 
 use checker::timestamped::online::Settings;
 use checker::{Level, Rule};
-use service::{Batch, Engine, EngineOptions, Pace};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use taipan_service::{Batch, Engine, EngineOptions, Pace};
 
 const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-fn open(folder: &Path) -> io::Result<(Engine, service::Told)> {
+fn open(folder: &Path) -> io::Result<(Engine, taipan_service::Told)> {
     Engine::open(EngineOptions {
         // Little memory: most versions are on disk.
         settings: Settings { memory_max: Some(60_000), ..Settings::new(SI) },

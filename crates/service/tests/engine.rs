@@ -4,10 +4,10 @@ use checker::timestamped::online::{Cold, Here, Settings, Workers};
 use checker::{Level, Rule};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use service::{Batch, Crew, Engine, EngineOptions, Pace, Told};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
+use taipan_service::{Batch, Crew, Engine, EngineOptions, Pace, Told};
 
 const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 

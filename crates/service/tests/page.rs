@@ -2,13 +2,13 @@
 
 use checker::timestamped::online::Settings;
 use checker::{Level, Rule};
-use service::{EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source};
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use taipan_service::{EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source};
 
 const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 const ANY: &str = "127.0.0.1:0";

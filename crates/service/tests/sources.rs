@@ -4,7 +4,6 @@ use checker::timestamped::online::Settings;
 use checker::{Level, Rule};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use service::{Ended, EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source, Webhook};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -13,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use taipan_service::{Ended, EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source, Webhook};
 
 const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 const ANY: &str = "127.0.0.1:0";

@@ -22,7 +22,7 @@
 //! With the feature `cadical` there is a second search over the same problems, CaDiCaL's, to cross-check this one with.
 //!
 //! ```
-//! use solver::{Graph, Progress, Solver};
+//! use taipan_solver::{Graph, Progress, Solver};
 //!
 //! // 0 → 1 is known. Either 1 → 2 or 2 → 0; and 0 → 2 if not x.
 //! let mut solver = Solver::new(Graph::new(3, &[(0, 1)]), &[0, 1, 2]);

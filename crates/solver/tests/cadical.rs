@@ -3,8 +3,8 @@
 mod draw;
 
 use draw::Random;
-use solver::cadical::{self, EdgeSets};
-use solver::{Graph, Lit, Node, Progress, Solver, Var};
+use taipan_solver::cadical::{self, EdgeSets};
+use taipan_solver::{Graph, Lit, Node, Progress, Solver, Var};
 
 struct Problem {
     nodes: usize,

@@ -4,7 +4,7 @@
 mod draw;
 
 use draw::Random;
-use solver::{Graph, Lit, Node, Progress, ProofStep, Solver, Var};
+use taipan_solver::{Graph, Lit, Node, Progress, ProofStep, Solver, Var};
 
 #[derive(Debug)]
 struct Problem {

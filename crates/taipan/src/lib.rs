@@ -54,3 +54,8 @@ pub fn parse(content: impl AsRef<[u8]>) -> Result<History, Error> {
 pub fn check(history: &History, claim: &Claim, options: &Options) -> Outcome {
     Outcome::of(history, claim, options)
 }
+
+/// The front page, so that its example is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

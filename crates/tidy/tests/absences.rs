@@ -1,7 +1,7 @@
 //! The invariants of absence that ARCHITECTURE.md states, and its list of crates.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tidy::{Source, root};
+use taipan_tidy::{Source, root};
 
 fn expect_none(rule: &str, broken: Vec<String>) {
     assert!(broken.is_empty(), "{rule} (see ARCHITECTURE.md):\n  {}", broken.join("\n  "));

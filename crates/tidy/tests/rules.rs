@@ -1,7 +1,7 @@
 //! Rules on how files are written and named.
 
 use std::collections::BTreeSet;
-use tidy::{Source, root};
+use taipan_tidy::{Source, root};
 
 /// Fails with every line of `broken` under the sentence `rule`.
 fn expect_none(rule: &str, broken: Vec<String>) {

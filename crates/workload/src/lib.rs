@@ -11,7 +11,7 @@
 //! * [`Target`] — `sim:snapshot-isolation?bug=lost-update`, parsed.
 //!
 //! ```
-//! use workload::{Bug, Config, Fields, Plant, Simulation, Strength, Workload};
+//! use taipan_workload::{Bug, Config, Fields, Plant, Simulation, Strength, Workload};
 //!
 //! let mut config = Config::new(Workload::ReadModifyWrite.settings(), Strength::SnapshotIsolation, 1000);
 //! config.bugs.push((Bug::LostUpdate, Plant::Exactly(1)));

@@ -14,7 +14,7 @@ use std::fmt;
 /// A simulated database, as it is written on the command line.
 ///
 /// ```
-/// use workload::{Target, Workload};
+/// use taipan_workload::{Target, Workload};
 ///
 /// let target: Target = "sim:snapshot-isolation?bug=lost-update:3&unknown-rate=0.01".parse().unwrap();
 /// let config = target.config(Workload::ReadModifyWrite.settings(), 10_000).unwrap();

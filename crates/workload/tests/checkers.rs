@@ -3,7 +3,7 @@
 
 use checker::{Level, Options, Verdict, timestamped};
 use history::{Builder, History};
-use workload::{Bug, Certification, Config, Fields, Plant, Settings, Simulation, Strength, Workload};
+use taipan_workload::{Bug, Certification, Config, Fields, Plant, Settings, Simulation, Strength, Workload};
 
 fn run(config: &Config) -> History {
     let mut builder = Builder::new();

@@ -4,7 +4,7 @@
 use checker::{Level, Options, Verdict, implications, oracle::oracle};
 use history::{Builder, History};
 use std::collections::HashSet;
-use workload::{
+use taipan_workload::{
     Bug, Certification, Config, Fields, Plant, Settings, Simulation, Strength, Summary, Workload,
 };
 

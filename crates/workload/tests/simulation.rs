@@ -3,7 +3,7 @@
 use history::formats::{Format, write_string};
 use history::{Builder, History, Operation, Status, ValueRef};
 use std::collections::HashMap;
-use workload::{
+use taipan_workload::{
     Bug, Certification, Config, Fields, Plant, RunError, Settings, Simulation, Strength, Summary, Workload,
 };
 

@@ -5,7 +5,7 @@ use history::{
     Builder, Comparison, History, KeyId, NameRef, Operation, Predicate, Range, Row, Status, ValueId,
 };
 use std::collections::BTreeMap;
-use workload::{Bug, Certification, Config, Fields, Plant, Settings, Simulation, Strength, Workload};
+use taipan_workload::{Bug, Certification, Config, Fields, Plant, Settings, Simulation, Strength, Workload};
 
 /// A whole state: keys by name, so that ranges are ranges.
 type State = BTreeMap<i64, ValueId>;

@@ -1,9 +1,9 @@
 //! Holds an argument against the history: each step by itself, each case, and the name.
 
-use checker::{
+use history::{History, Id, KeyId, OpId, Operation, Row, Status, TxnId, ValueId, ValueRef};
+use taipan_checker::{
     Argument, Case, Cases, Edge, EdgeKind, Evidence, Impossible, Level, Reason, Rule, Supposition,
 };
-use history::{History, Id, KeyId, OpId, Operation, Row, Status, TxnId, ValueId, ValueRef};
 
 type Judged = Result<(), String>;
 

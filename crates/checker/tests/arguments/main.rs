@@ -8,13 +8,13 @@ mod cases;
 mod judge;
 
 use cases::{expect_no_fault, seeds};
-use checker::oracle::tiny::{Mix, Shape};
-use checker::{Anomaly, Case, Evidence, Level, Options, Rule, Verdict, check};
 use history::formats::notation;
 use history::{History, TxnId};
 use judge::Judge;
 use std::cell::Cell;
 use std::sync::Arc;
+use taipan_checker::oracle::tiny::{Mix, Shape};
+use taipan_checker::{Anomaly, Case, Evidence, Level, Options, Rule, Verdict, check};
 
 fn levels() -> Vec<Level> {
     let names = [

@@ -4,11 +4,11 @@
 
 mod compare;
 
-use checker::oracle::tiny::{Mix, Random, Shape};
-use checker::{Level, Options, Ryow};
 use compare::Comparison;
 use history::History;
 use history::formats::notation;
+use taipan_checker::oracle::tiny::{Mix, Random, Shape};
+use taipan_checker::{Level, Options, Ryow};
 
 /// A quarter of the random histories where time is short.
 fn seeds(count: u64) -> std::ops::Range<u64> {

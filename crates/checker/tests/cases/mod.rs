@@ -3,11 +3,11 @@
 
 pub(crate) mod mutants;
 
-use checker::oracle::tiny::{Shape, shrink};
-use checker::{Level, Rule};
 use history::History;
 use history::formats::notation;
 use std::ops::Range;
+use taipan_checker::oracle::tiny::{Shape, shrink};
+use taipan_checker::{Level, Rule};
 
 /// Serializability and snapshot isolation, with and without session and real-time order.
 pub(crate) fn strong_levels() -> Vec<Level> {

@@ -1,11 +1,11 @@
 //! Lines that are delivered again change no verdict: in order, late, after a restart, and when the first time is forgotten.
 
-use checker::Level;
-use checker::oracle::tiny::Random;
-use checker::timestamped::online::{Found, Kind, Online, Settings};
 use history::formats::{Warnings, jsonl};
 use history::{Builder, History, Name, Timestamp};
 use std::collections::BTreeMap;
+use taipan_checker::Level;
+use taipan_checker::oracle::tiny::Random;
+use taipan_checker::timestamped::online::{Found, Kind, Online, Settings};
 
 fn part(lines: &[String]) -> History {
     let mut builder = Builder::stream();

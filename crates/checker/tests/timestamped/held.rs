@@ -4,11 +4,11 @@
 use crate::drawn::Times;
 use crate::online::{lines, part, safe_watermark};
 use crate::unknown::{LEVELS, drawn, is_accepted, shapes};
-use checker::Level;
-use checker::oracle::tiny::{Random, shrink};
-use checker::timestamped::online::{Found, Here, Kind, Online, Settings, Sharded};
-use checker::timestamped::{self, Axiom};
 use history::{History, Timestamp};
+use taipan_checker::Level;
+use taipan_checker::oracle::tiny::{Random, shrink};
+use taipan_checker::timestamped::online::{Found, Here, Kind, Online, Settings, Sharded};
+use taipan_checker::timestamped::{self, Axiom};
 
 /// What a stream brings, in its order.
 enum Event {

@@ -3,11 +3,11 @@
 //! Shares nothing with the checker but the words. Works on sketches, with owned names and values; the
 //! state is a plain map that is copied whenever that is simpler.
 
-use checker::oracle::tiny::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn};
-use checker::timestamped::Axiom;
 use history::{Comparison, Name, Status, Timestamp};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use taipan_checker::oracle::tiny::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn};
+use taipan_checker::timestamped::Axiom;
 
 /// A violation, with transactions as places in the sketch and operations as places in the transaction.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,11 +2,11 @@
 
 use crate::drawn::{self, Times};
 use crate::naive::{self, Asked, Told};
-use checker::oracle::oracle;
-use checker::oracle::tiny::{Datum, Shape, Sketch, shrink};
-use checker::timestamped::{self, Content, Finding};
-use checker::{Level, Options, Rule, Undecided, Verdict};
 use history::{History, Id, Status, ValueId, ValueRef};
+use taipan_checker::oracle::oracle;
+use taipan_checker::oracle::tiny::{Datum, Shape, Sketch, shrink};
+use taipan_checker::timestamped::{self, Content, Finding};
+use taipan_checker::{Level, Options, Rule, Undecided, Verdict};
 
 const LEVELS: [(Level, Asked); 6] = [
     level(Rule::SnapshotIsolation, false, false),

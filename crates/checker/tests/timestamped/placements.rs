@@ -6,9 +6,9 @@
 //! list plays through without a finding.
 
 use crate::naive::{self, Asked, Effects, Run, all_keys, commit_order, normal, snapshots};
-use checker::oracle::tiny::{Datum, Sketch};
 use history::{Name, Status, Timestamp};
 use std::collections::BTreeMap;
+use taipan_checker::oracle::tiny::{Datum, Sketch};
 
 /// So many placements are tried.
 const TRIES_MAX: usize = 200_000;

@@ -2,10 +2,10 @@
 
 use crate::drawn::{self, Times};
 use crate::naive;
-use checker::oracle::tiny::{Datum, Random, Shape, Sketch, SketchOp};
-use checker::timestamped::{self, Axiom, Finding};
-use checker::{Level, Options, Rule};
 use history::{History, Id, Name, Status, Timestamp};
+use taipan_checker::oracle::tiny::{Datum, Random, Shape, Sketch, SketchOp};
+use taipan_checker::timestamped::{self, Axiom, Finding};
+use taipan_checker::{Level, Options, Rule};
 
 const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 

@@ -3,14 +3,14 @@
 
 use crate::drawn::{self, Times};
 use crate::online::{Kept, LEVELS, lines, part, safe_watermark, shapes};
-use checker::oracle::tiny::{Random, Shape, Sketch};
-use checker::timestamped::Axiom;
-use checker::timestamped::online::{
-    Cold, Counters, Found, Here, Kind, MemoryCold, Online, Settings, Sharded, Workers,
-};
-use checker::{Level, Rule, Ryow};
 use history::{History, Id, Timestamp};
 use std::io;
+use taipan_checker::oracle::tiny::{Random, Shape, Sketch};
+use taipan_checker::timestamped::Axiom;
+use taipan_checker::timestamped::online::{
+    Cold, Counters, Found, Here, Kind, MemoryCold, Online, Settings, Sharded, Workers,
+};
+use taipan_checker::{Level, Rule, Ryow};
 
 /// What happens to a checker.
 #[derive(Clone, Debug)]
@@ -241,7 +241,7 @@ fn agree(shape: &Shape, times: Times, draw: Draw, level: Level, workers: usize) 
         Ok(outcome) => outcome,
         Err(_) => {
             let differs = |history: &History| compare(&Sketch::of(history), level, draw, workers).is_err();
-            let small = Sketch::of(&checker::oracle::tiny::shrink(&sketch.build(), differs));
+            let small = Sketch::of(&taipan_checker::oracle::tiny::shrink(&sketch.build(), differs));
             let why = compare(&small, level, draw, workers).expect_err("shrinking keeps the difference");
             panic!("{draw:?}, {level:?}, {workers} workers:\n{small}\n{why}");
         }
@@ -334,27 +334,27 @@ fn a_restart_on_another_number_of_workers_changes_nothing() {
 struct Full(MemoryCold);
 
 impl Cold for Full {
-    fn put(&mut self, _: Vec<checker::timestamped::online::ColdRecord>) -> io::Result<()> {
+    fn put(&mut self, _: Vec<taipan_checker::timestamped::online::ColdRecord>) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::StorageFull, "no room"))
     }
 
     fn newest(
         &mut self,
-        key: &checker::timestamped::online::ColdKey,
-        until: checker::timestamped::online::ColdTime,
-    ) -> io::Result<Option<checker::timestamped::online::ColdRecord>> {
+        key: &taipan_checker::timestamped::online::ColdKey,
+        until: taipan_checker::timestamped::online::ColdTime,
+    ) -> io::Result<Option<taipan_checker::timestamped::online::ColdRecord>> {
         self.0.newest(key, until)
     }
 
     fn keys(
         &mut self,
-        from: Option<&checker::timestamped::online::ColdKey>,
-        to: Option<&checker::timestamped::online::ColdKey>,
-    ) -> io::Result<Vec<checker::timestamped::online::ColdKey>> {
+        from: Option<&taipan_checker::timestamped::online::ColdKey>,
+        to: Option<&taipan_checker::timestamped::online::ColdKey>,
+    ) -> io::Result<Vec<taipan_checker::timestamped::online::ColdKey>> {
         self.0.keys(from, to)
     }
 
-    fn forget(&mut self, until: checker::timestamped::online::ColdTime) -> io::Result<()> {
+    fn forget(&mut self, until: taipan_checker::timestamped::online::ColdTime) -> io::Result<()> {
         self.0.forget(until)
     }
 

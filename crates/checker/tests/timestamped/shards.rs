@@ -1,11 +1,13 @@
 //! Shards against the whole: whatever the cut and the number of shards, the same outcome with the same argument.
 
 use crate::drawn::{self, Times};
-use checker::oracle::tiny::{Random, Shape};
-use checker::timestamped::shards::{Sessions, Shard, Suspects, Whole, applies, conclude, digest, stronger};
-use checker::timestamped::{self, Finding};
-use checker::{Level, Options, Outcome, Rule, Verdict};
 use history::{Builder, Copier, History, Id, TxnId};
+use taipan_checker::oracle::tiny::{Random, Shape};
+use taipan_checker::timestamped::shards::{
+    Sessions, Shard, Suspects, Whole, applies, conclude, digest, stronger,
+};
+use taipan_checker::timestamped::{self, Finding};
+use taipan_checker::{Level, Options, Outcome, Rule, Verdict};
 
 const LEVELS: [Level; 5] = [
     Level::new(Rule::SnapshotIsolation, false, false),

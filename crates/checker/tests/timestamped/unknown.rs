@@ -3,10 +3,10 @@
 use crate::drawn::{self, Times};
 use crate::naive::{self, Asked};
 use crate::placements;
-use checker::oracle::tiny::{Random, Shape, Sketch, shrink};
-use checker::timestamped::{self, Axiom};
-use checker::{Level, Options, Rule, Undecided, Verdict};
 use history::{History, Status, Timestamp};
+use taipan_checker::oracle::tiny::{Random, Shape, Sketch, shrink};
+use taipan_checker::timestamped::{self, Axiom};
+use taipan_checker::{Level, Options, Rule, Undecided, Verdict};
 
 pub(crate) const LEVELS: [(Level, Asked); 6] = [
     level(Rule::SnapshotIsolation, false, false),

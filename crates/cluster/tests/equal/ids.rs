@@ -1,9 +1,9 @@
 //! Ids that come twice, in files that different workers read: refused if and only if one reader refuses them.
 
 use super::{By, SER, SI, job, processes};
-use cluster::{Failure, Setup, Share};
 use history::formats::{ReadOptions, read_path};
 use std::path::PathBuf;
+use taipan_cluster::{Failure, Setup, Share};
 
 /// A small deterministic generator.
 struct Random(u64);
@@ -61,7 +61,7 @@ fn an_id_is_refused_if_one_reader_refuses_it() {
         let whole = || vec![folder.path().to_owned()];
         let mut told = Vec::new();
         for workers in [1, 3] {
-            told.push(cluster::check(job(Setup::threads(workers), whole(), Share::All, by.1, by.0)));
+            told.push(taipan_cluster::check(job(Setup::threads(workers), whole(), Share::All, by.1, by.0)));
         }
         if seed % 4 == 0 {
             told.extend(processes(2, 2, |setup, process| {

@@ -10,13 +10,13 @@ mod together;
 mod told;
 
 use checker::{Claim, Level, Options, Passes, Rule};
-use cluster::{Answer, Cluster, Failure, Job, Monitor, Setup, Share};
 use corpus::Loopback;
 use drawn::{History, histories};
 use history::Interrupt;
 use history::formats::{Format, ReadOptions, SplitBy, read_path, split, write_path};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use taipan_cluster::{Answer, Cluster, Failure, Job, Monitor, Setup, Share};
 use told::{alone, told};
 
 const SI: Level = Level::new(Rule::SnapshotIsolation, false, false);
@@ -59,7 +59,7 @@ fn processes(
             let cluster =
                 Cluster { addresses: addresses.clone(), process, patience: Duration::from_secs(60) };
             let job = each(Setup { workers, cluster: Some(cluster) }, process);
-            scope.spawn(move || cluster::check(job))
+            scope.spawn(move || taipan_cluster::check(job))
         };
         let running: Vec<_> = (0..count).map(run).collect();
         running.into_iter().map(|it| it.join().expect("a process")).collect()
@@ -90,7 +90,7 @@ fn compare(
     let expected = expected(path, level, by);
     for &workers in setups {
         let job = job(Setup::threads(workers), vec![path.to_owned()], Share::All, level, by);
-        let answer = cluster::check(job).expect("an answer");
+        let answer = taipan_cluster::check(job).expect("an answer");
         assert_eq!(answer.size.0, history.len() as u64, "seed {seed}");
         assert_eq!(told(&answer, by), expected, "seed {seed} at {level}, {workers} workers");
     }
@@ -176,7 +176,7 @@ fn components_are_decided_where_they_lie() {
             counts[usize::from(verdict == "violated")] += 1;
         }
         let job = job(Setup::threads(3), vec![path.clone()], Share::All, SI, By::Results);
-        let found = cluster::check(job).expect("an answer").found.expect("at process 0");
+        let found = taipan_cluster::check(job).expect("an answer").found.expect("at process 0");
         let note = found.note.expect("how it was decided");
         assert!(note.starts_with("6 independent components"), "{note}");
     }
@@ -218,7 +218,7 @@ fn who_does_not_come_is_named() {
     let addresses = loopback.addresses(2);
     let cluster = Cluster { addresses: addresses.clone(), process: 0, patience: Duration::from_millis(300) };
     let setup = Setup { workers: 1, cluster: Some(cluster) };
-    let failure = cluster::check(job(setup, vec!["nothing".into()], Share::All, SI, By::Whatever));
+    let failure = taipan_cluster::check(job(setup, vec!["nothing".into()], Share::All, SI, By::Whatever));
     let Err(Failure::Connection(why)) = failure else { panic!("nobody came: {failure:?}") };
     assert!(why.contains(&format!("process 1 at {}", addresses[1])), "{why}");
 }
@@ -231,7 +231,7 @@ fn a_limit_is_told_as_one() {
     for by in [By::Timestamps, By::Results] {
         let job = job(Setup::threads(2), vec![path.clone()], Share::All, SI, by);
         job.options.budget.run_out_of_memory();
-        let failure = cluster::check(job);
+        let failure = taipan_cluster::check(job);
         let Err(Failure::Limit(why)) = failure else { panic!("there is no memory: {failure:?}") };
         assert!(why.starts_with("out of memory"), "{why}");
     }
@@ -254,7 +254,7 @@ fn a_worker_that_panics_ends_the_run() {
             _ => false,
         };
         job.reading.interrupt = Interrupt::when(panics);
-        let failure = cluster::check(job);
+        let failure = taipan_cluster::check(job);
         let Err(Failure::Worker(why)) = failure else { panic!("a worker is gone: {failure:?}") };
         assert_eq!(why, "lost worker 1: worker 1 has had enough");
     }

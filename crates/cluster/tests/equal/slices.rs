@@ -3,10 +3,10 @@
 
 use super::{By, SER, SI, STRONG_SI, compare, drawn, job};
 use checker::{Level, Rule};
-use cluster::{Failure, Setup, Share};
 use history::formats::{Format, ReadOptions, Writing, read_path, stretches, write_path};
 use history::{Builder, History, Lock};
 use std::path::Path;
+use taipan_cluster::{Failure, Setup, Share};
 
 const TRANSACTIONS: i64 = 60_000;
 const KEYS: i64 = 300;
@@ -107,7 +107,7 @@ fn an_id_that_comes_again_after_a_cut_is_refused() {
     let alone = read_path(&path, &ReadOptions::default()).expect_err("an id comes twice").to_string();
     for workers in [1, 2, 4] {
         let job = job(Setup::threads(workers), vec![path.clone()], Share::All, SI, By::Timestamps);
-        match cluster::check(job) {
+        match taipan_cluster::check(job) {
             Err(Failure::Input(told)) => assert_eq!(told, alone, "{workers} workers"),
             other => panic!("{workers} workers: {other:?}"),
         }

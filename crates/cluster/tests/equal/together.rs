@@ -2,10 +2,10 @@
 
 use super::{By, History, compare, job, processes, sharded};
 use checker::{Level, Rule};
-use cluster::{Setup, Share};
 use history::formats::{Format, ReadOptions, SplitBy, read_path};
 use history::{Builder, Lock, NameRef, Status, ValueId};
 use std::path::Path;
+use taipan_cluster::{Setup, Share};
 
 /// The levels that are decided so.
 const LEVELS: [Level; 5] = [
@@ -155,7 +155,7 @@ fn registers_on_workers() {
             counts[number][usize::from(verdict == "violated")] += 1;
             if is_plain && verdict == "accepted" && workers > 1 {
                 let job = job(Setup::threads(workers), vec![path.clone()], Share::All, level, By::Results);
-                let found = cluster::check(job).expect("an answer").found.expect("at process 0");
+                let found = taipan_cluster::check(job).expect("an answer").found.expect("at process 0");
                 let note = found.note.expect("how it was decided");
                 assert!(note.starts_with("decided by"), "seed {seed} at {level}: {note}");
                 together += 1;
@@ -222,7 +222,7 @@ fn the_corpus_together() {
             let workers = 2 + compared as usize % 3;
             if compare(&drawn, level, By::Results, &path, &[workers]) == "accepted" {
                 let job = job(Setup::threads(workers), vec![path.clone()], Share::All, level, By::Results);
-                let found = cluster::check(job).expect("an answer").found.expect("at process 0");
+                let found = taipan_cluster::check(job).expect("an answer").found.expect("at process 0");
                 together += usize::from(found.note.is_some_and(|note| note.starts_with("decided by")));
             }
         }

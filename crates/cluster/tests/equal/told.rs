@@ -3,8 +3,8 @@
 use super::By;
 use checker::timestamped::{self, Finding};
 use checker::{Edge, Evidence, Level, Options, Verdict};
-use cluster::Answer;
 use history::{History, Id, TxnId};
+use taipan_cluster::Answer;
 
 /// What one process says.
 pub(crate) fn alone(history: &History, level: Level, by: By) -> Vec<String> {

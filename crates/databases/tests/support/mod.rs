@@ -5,7 +5,7 @@
 pub mod model;
 pub mod plans;
 
-use databases::{MariaDb, Postgres};
+use taipan_databases::{MariaDb, Postgres};
 
 /// A throw-away PostgreSQL server, or `None` where PostgreSQL is not installed.
 pub fn postgres(settings: &[(&str, &str)]) -> Option<Postgres> {

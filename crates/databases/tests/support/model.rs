@@ -1,11 +1,11 @@
 //! A database held against a map: one session, random operations, equal answers.
 
 use super::Random;
-use databases::{
-    Access, Condition, Database, KeyRange, Kind, Request, Response, SCALAR_COLUMN, Schema, Session, Value,
-};
 use history::{Comparison, Lock, Name};
 use std::collections::BTreeMap;
+use taipan_databases::{
+    Access, Condition, Database, KeyRange, Kind, Request, Response, SCALAR_COLUMN, Schema, Session, Value,
+};
 
 type Model = BTreeMap<Name, Value>;
 

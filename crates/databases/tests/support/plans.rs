@@ -1,8 +1,8 @@
 //! Small workloads whose histories a test can judge by itself.
 
 use super::Random;
-use databases::{Client, Plan, Request, Response, Schema, Step, Value};
 use history::Name;
+use taipan_databases::{Client, Plan, Request, Response, Schema, Step, Value};
 
 /// Every transaction reads a counter and writes it back one higher.
 pub struct Counters {

@@ -6,7 +6,7 @@
 //! Cost: one pass.
 //!
 //! ```
-//! use history::formats::notation;
+//! use taipan_history::formats::notation;
 //!
 //! let text = r#"
 //! init: x=0                                   # before the first transaction; other keys are absent
@@ -70,7 +70,7 @@
 //! * The end of a time may be left out where the answer never came: only if the transaction is not committed.
 //!
 //! ```
-//! # use history::formats::notation;
+//! # use taipan_history::formats::notation;
 //! # fn same(text: &str) {
 //! #     assert_eq!(notation::to_string(&notation::parse(text).unwrap()), text);
 //! # }

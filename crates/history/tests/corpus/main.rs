@@ -9,9 +9,9 @@
 mod same;
 
 use corpus::Labelled;
-use history::formats::{Format, Loaded, ReadOptions, read_path, write_path};
-use history::{History, Status};
 use std::path::Path;
+use taipan_history::formats::{Format, Loaded, ReadOptions, read_path, write_path};
+use taipan_history::{History, Status};
 
 /// The histories of all bundles; `None`, said aloud, if there is no corpus.
 fn labelled() -> Option<Vec<Labelled>> {

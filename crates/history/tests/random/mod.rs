@@ -1,11 +1,11 @@
 //! Random histories over every operation, and a text form of a history that does not depend on ids.
 
-use history::{
+use proptest::prelude::*;
+use std::fmt::Write as _;
+use taipan_history::{
     Builder, Cell, Comparison, History, KeyId, Lock, Name, Operation, Predicate, Range, Row, Span, Status,
     Timestamp, Transaction, ValueId, ValueRef, Values,
 };
-use proptest::prelude::*;
-use std::fmt::Write as _;
 
 const TEXTS: &[&str] = &[
     "",

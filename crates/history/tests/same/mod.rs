@@ -1,8 +1,8 @@
 //! Whether two histories are the same: equal sessions of equal transactions, and equal initial values. The order
 //! in which sessions interleave in a file is no part of a history, and neither are the numbers of keys and values.
 
-use history::{History, NameRef, Operation, Transaction, ValueId, ValueRef};
 use std::collections::BTreeMap;
+use taipan_history::{History, NameRef, Operation, Transaction, ValueId, ValueRef};
 
 /// What differs first, in words.
 pub(crate) fn difference(a: &History, b: &History) -> Option<String> {
@@ -93,7 +93,7 @@ impl<'h> Pair<'h> {
             (Operation::Scan { range, rows }, Operation::Scan { range: r, rows: s }) => {
                 let same_rows = match (rows, s) {
                     (Some(a), Some(b)) => {
-                        let same = |(a, b): (&history::Row, &history::Row)| {
+                        let same = |(a, b): (&taipan_history::Row, &taipan_history::Row)| {
                             same_key(a.key, b.key) && self.same_value(a.value, b.value)
                         };
                         a.len() == b.len() && a.iter().zip(b).all(same)

@@ -2,7 +2,7 @@
 
 use checker::{Level, Options, Verdict, check, look_closer, reduce};
 use history::formats::notation;
-use report::{Cost, Finding, Part};
+use taipan_report::{Cost, Finding, Part};
 
 /// What is found in a history at a level, with its smallest violated part.
 pub(crate) fn explained(file: &str, level: &str, text: &str) -> Finding {
