@@ -24,6 +24,7 @@ mod interrupt;
 mod model;
 mod names;
 mod predicate;
+mod room;
 mod slots;
 pub mod suggest;
 mod summary;

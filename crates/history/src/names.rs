@@ -2,6 +2,7 @@
 
 use crate::Id;
 use crate::integers::IntegerTable;
+use crate::room::Room;
 use crate::slots::{Slots, first_double};
 use bytemuck::{Pod, Zeroable};
 use prefetch_index::prefetch_index;
@@ -187,13 +188,26 @@ impl<I: Id> Default for Names<I> {
 const DIRECT_MAX: i64 = 1 << 22;
 const NONE: u32 = u32::MAX;
 
-/// Interns names while a history is built.
-#[derive(Debug, Default)]
+/// Interns names while a history is built. A name that does not fit gets the first name's id, and `room` notes it.
+#[derive(Debug)]
 pub(crate) struct NameIndex<I: Id> {
     pub(crate) names: Names<I>,
+    pub(crate) room: Room,
     direct: Vec<u32>,
     integers: IntegerTable,
     strings: Slots,
+}
+
+impl<I: Id> Default for NameIndex<I> {
+    fn default() -> Self {
+        Self {
+            names: Names::default(),
+            room: Room::IDS,
+            direct: Vec::new(),
+            integers: IntegerTable::default(),
+            strings: Slots::default(),
+        }
+    }
 }
 
 impl<I: Id> NameIndex<I> {
@@ -217,17 +231,28 @@ impl<I: Id> NameIndex<I> {
             } else {
                 self.direct.resize((place + 1).next_power_of_two(), NONE);
             }
-            let id = self.names.entries.len() as u32;
+            let Some(id) = self.next() else { return I::new(0) };
             self.direct[place] = id;
             self.names.entries.push(NameEntry { data: value as u64, len: 0, is_text: 0 });
             return I::new(id as usize);
         }
-        let next = self.names.entries.len() as u32;
+        if self.room.is_full(self.names.entries.len())
+            && let Some(id) = self.integers.get(value)
+        {
+            return I::new(id as usize);
+        }
+        let Some(next) = self.next() else { return I::new(0) };
         let id = self.integers.get_or_insert(value, next);
         if id == next {
             self.names.entries.push(NameEntry { data: value as u64, len: 0, is_text: 0 });
         }
         I::new(id as usize)
+    }
+
+    /// The id of the next new name.
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        self.room.place(self.names.entries.len(), 1, "names")
     }
 
     /// Asks for the memory that interning this integer will need.
@@ -247,18 +272,19 @@ impl<I: Id> NameIndex<I> {
         if let Some(id) = self.strings.find(hash, |id| names.at(id as usize) == NameRef::Str(text)) {
             return I::new(id as usize);
         }
-        let id = self.names.entries.len() as u32;
+        let (Some(id), Some(len)) = (self.next(), self.room.len(text.len(), "bytes in a name")) else {
+            return I::new(0);
+        };
         let start = self.names.text.len() as u64;
         self.names.text.push_str(text);
-        self.names.entries.push(NameEntry { data: start, len: text.len() as u32, is_text: 1 });
+        self.names.entries.push(NameEntry { data: start, len, is_text: 1 });
         self.strings.insert(hash, id);
         I::new(id as usize)
     }
 
     /// Indexes a table; refuses the first name that is there for the second time, by its place.
     pub(crate) fn of(names: Names<I>) -> Result<Self, usize> {
-        let mut index =
-            Self { names, direct: Vec::new(), integers: IntegerTable::default(), strings: Slots::default() };
+        let mut index = Self { names, ..Self::default() };
         for place in 0..index.names.entries.len() {
             let id = place as u32;
             let is_new = match index.names.at(place) {

@@ -2,6 +2,7 @@
 
 use crate::integers::IntegerTable;
 use crate::names::{NameIndex, fold};
+use crate::room::Room;
 use crate::slots::{Slots, first_double};
 use crate::{ColumnId, NameRef, Names, ValueId};
 use bytemuck::{Pod, Zeroable};
@@ -250,16 +251,30 @@ impl TextHash {
     }
 }
 
-/// Interns values while a history is built.
-#[derive(Debug, Default)]
+/// Interns values while a history is built. A value that does not fit is absent, and `room` notes it.
+#[derive(Debug)]
 pub(crate) struct ValueIndex {
     pub(crate) values: Values,
+    pub(crate) room: Room,
     pub(crate) columns: NameIndex<ColumnId>,
     table: Slots,
     /// Integers that are not their own id.
     integers: IntegerTable,
     /// Whether the values were taken over and are in no table yet.
     is_behind: bool,
+}
+
+impl Default for ValueIndex {
+    fn default() -> Self {
+        Self {
+            values: Values::default(),
+            room: Room::VALUES,
+            columns: NameIndex::default(),
+            table: Slots::default(),
+            integers: IntegerTable::default(),
+            is_behind: false,
+        }
+    }
 }
 
 impl ValueIndex {
@@ -307,12 +322,23 @@ impl ValueIndex {
         if self.is_behind {
             self.catch_up();
         }
-        let next = self.values.entries.len() as u32;
+        if self.room.is_full(self.values.entries.len())
+            && let Some(id) = self.integers.get(value)
+        {
+            return ValueId(id);
+        }
+        let Some(next) = self.next() else { return ValueId::ABSENT };
         let id = self.integers.get_or_insert(value, next);
         if id == next {
             self.values.entries.push(ValueEntry { data: value as u64, len: 0, tag: tag::INT });
         }
         ValueId(id)
+    }
+
+    /// The id of the next new value.
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        self.room.place(self.values.entries.len(), 1, "values")
     }
 
     /// Touches the memory that interning texts of these hashes will need: a slot of the table, the entry it names, the
@@ -379,27 +405,33 @@ impl ValueIndex {
         if let Some(id) = self.table.find(hash, |id| same_value(at(id), value)) {
             return ValueId(id);
         }
-        let id = self.values.entries.len() as u32;
-        let (tag, data, len) = match value {
-            ValueRef::Null => (tag::NULL, 0, 0),
-            ValueRef::Bool(value) => (tag::BOOL, u64::from(value), 0),
-            ValueRef::Int(value) => (tag::INT, value as u64, 0),
-            ValueRef::UInt(value) => (tag::UINT, value, 0),
-            ValueRef::Float(value) => (tag::FLOAT, value.to_bits(), 0),
+        let len = match value {
+            ValueRef::Str(text) => self.room.len(text.len(), "bytes in a value"),
+            ValueRef::List(elements) => self.room.len(elements.len(), "elements in a list"),
+            ValueRef::Row(cells) => self.room.len(cells.len(), "columns in a row"),
+            _ => Some(0),
+        };
+        let (Some(id), Some(len)) = (self.next(), len) else { return ValueId::ABSENT };
+        let (tag, data) = match value {
+            ValueRef::Null => (tag::NULL, 0),
+            ValueRef::Bool(value) => (tag::BOOL, u64::from(value)),
+            ValueRef::Int(value) => (tag::INT, value as u64),
+            ValueRef::UInt(value) => (tag::UINT, value),
+            ValueRef::Float(value) => (tag::FLOAT, value.to_bits()),
             ValueRef::Str(text) => {
                 let start = self.values.text.len() as u64;
                 self.values.text.push_str(text);
-                (tag::STR, start, text.len() as u32)
+                (tag::STR, start)
             }
             ValueRef::List(elements) => {
                 let start = self.values.elements.len() as u64;
                 self.values.elements.extend_from_slice(elements);
-                (tag::LIST, start, elements.len() as u32)
+                (tag::LIST, start)
             }
             ValueRef::Row(cells) => {
                 let start = self.values.cells.len() as u64;
                 self.values.cells.extend_from_slice(cells);
-                (tag::ROW, start, cells.len() as u32)
+                (tag::ROW, start)
             }
         };
         self.values.entries.push(ValueEntry { data, len, tag });

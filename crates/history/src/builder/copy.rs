@@ -153,7 +153,7 @@ impl<'h> Copier<'h> {
                 let mut cells: Vec<Cell> = cells.iter().map(copy).collect();
                 builder.row(&mut cells)
             }
-            scalar => builder.values.intern(scalar),
+            scalar => builder.interned.values.intern(scalar),
         };
         self.values.insert(value, copied);
         copied

@@ -43,27 +43,27 @@ impl Builder {
     /// From now on, ids of parts that were taken are remembered.
     pub(crate) fn remember_ids(&mut self, ids: IdSet) {
         let earlier = Earlier { ids, unnamed: Vec::new(), suspected: Vec::new(), runs: None };
-        self.earlier = Some(Box::new(earlier));
+        self.identity.earlier = Some(Box::new(earlier));
     }
 
     /// Ids that may have come twice; whether they have, the file tells.
     pub(crate) fn take_suspected(&mut self) -> Vec<Name> {
-        self.earlier.as_mut().map_or_else(Vec::new, |earlier| std::mem::take(&mut earlier.suspected))
+        self.identity.earlier.as_mut().map_or_else(Vec::new, |earlier| std::mem::take(&mut earlier.suspected))
     }
 
     /// Whether an id of a part already taken could be a default one.
     pub(super) fn earlier_has_defaults(&self) -> bool {
-        self.earlier.as_ref().is_some_and(|earlier| earlier.ids.has_defaults())
+        self.identity.earlier.as_ref().is_some_and(|earlier| earlier.ids.has_defaults())
     }
 
     /// Whether an id was one of a part already taken.
     pub(super) fn came_before(&mut self, id: NameRef<'_>) -> bool {
-        self.earlier.as_mut().is_some_and(|earlier| earlier.knows(id))
+        self.identity.earlier.as_mut().is_some_and(|earlier| earlier.knows(id))
     }
 
     /// Refuses the first of these ids that was one of a part already taken.
     pub(super) fn refuse_earlier(&mut self, ids: &Names<TxnId>) -> Result<(), BuildError> {
-        let Some(earlier) = &mut self.earlier else { return Ok(()) };
+        let Some(earlier) = &mut self.identity.earlier else { return Ok(()) };
         earlier.runs = Runs::of(ids);
         if earlier.runs.as_ref().is_some_and(|runs| earlier.ids.are_apart(runs)) {
             return Ok(());
@@ -79,24 +79,24 @@ impl Builder {
 
     /// Whether a transaction of a part already taken has this default id.
     pub(super) fn was_default(&self, session: NameRef<'_>, position: u32) -> bool {
-        let Some(earlier) = &self.earlier else { return false };
-        self.carried.find(session).is_some_and(|session| earlier.is_unnamed(session, position))
+        let Some(earlier) = &self.identity.earlier else { return false };
+        self.lengths.carried.find(session).is_some_and(|session| earlier.is_unnamed(session, position))
     }
 
     /// Remembers the ids of the part that is being taken. `carried` has its sessions, each with its new number and how
     /// many transactions it had before.
     pub(super) fn remember_part(&mut self, carried: &[(SessionId, u32)]) {
-        let Some(earlier) = &mut self.earlier else { return };
-        match earlier.runs.take().filter(|runs| runs.names == self.ids.names.len()) {
+        let Some(earlier) = &mut self.identity.earlier else { return };
+        match earlier.runs.take().filter(|runs| runs.names == self.interned.ids.names.len()) {
             Some(runs) => earlier.ids.add_runs(&runs),
-            None => earlier.ids.add_all(&self.ids.names),
+            None => earlier.ids.add_all(&self.interned.ids.names),
         }
         let most = carried.iter().map(|(session, _)| session.index() + 1).max().unwrap_or(0);
         if earlier.unnamed.len() < most {
             earlier.unnamed.resize(most, Intervals::default());
         }
-        if self.ids.names.is_empty() {
-            for (&(session, before), &len) in carried.iter().zip(&self.session_len) {
+        if self.interned.ids.names.is_empty() {
+            for (&(session, before), &len) in carried.iter().zip(&self.lengths.of) {
                 if before < len {
                     earlier.unnamed[session.index()].add(before.into(), i64::from(len) - 1, true);
                 }

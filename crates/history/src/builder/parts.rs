@@ -6,10 +6,8 @@
 //! are interned, and its columns are copied with ids translated.
 //! Cost: nothing for the first part; for the others one hash look-up a name and value and one table look-up an id.
 
-use super::{Builder, canonical_integer};
+use super::{Builder, Interned, canonical_integer};
 use crate::model::{Compound, NO_ID, NO_SPAN, PackedOp, kind};
-use crate::names::NameIndex;
-use crate::values::ValueIndex;
 use crate::{
     BuildError, Cell, ColumnId, History, Id, KeyId, NameRef, Names, OpId, Predicate, Row, SessionId, TxnId,
     ValueId, ValueRef,
@@ -20,10 +18,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Indexed {
     pub(crate) history: History,
-    pub(crate) keys: NameIndex<KeyId>,
-    pub(crate) sessions: NameIndex<SessionId>,
-    pub(crate) ids: NameIndex<TxnId>,
-    pub(crate) values: ValueIndex,
+    pub(crate) interned: Interned,
 }
 
 impl Builder {
@@ -32,57 +27,57 @@ impl Builder {
         self.abandon();
         self.started = true;
         let is_blank = self.history.is_empty()
-            && self.keys.names.is_empty()
-            && self.sessions.names.is_empty()
-            && self.values.values.len() == 1
-            && self.values.columns.names.is_empty();
-        self.refuse_earlier(&part.ids.names)?;
+            && self.interned.keys.names.is_empty()
+            && self.interned.sessions.names.is_empty()
+            && self.interned.values.values.len() == 1
+            && self.interned.values.columns.names.is_empty();
+        self.refuse_earlier(&part.interned.ids.names)?;
         let first = self.history.len();
         if is_blank {
             self.adopt(part);
         } else {
             self.merge(part)?;
         }
-        self.number_from(first);
+        self.number_from(first)?;
         self.check_default_ids()
     }
 
     fn adopt(&mut self, part: Indexed) {
-        let Indexed { mut history, keys, sessions, ids, values } = part;
-        self.initial_seen.append(&mut history.initial);
+        let Indexed { mut history, interned } = part;
+        self.initial.seen.append(&mut history.initial);
         self.history = history;
-        self.keys = keys;
-        self.ids = ids;
-        self.values = values;
-        self.session_len.clear();
-        for id in sessions.names.ids() {
-            let carried = self.carried.find(sessions.names.get(id));
-            self.session_len.push(carried.map_or(0, |id| self.carried_len[id.index()]));
+        self.interned = interned;
+        self.lengths.of.clear();
+        let sessions = &self.interned.sessions.names;
+        for id in sessions.ids() {
+            let carried = self.lengths.carried.find(sessions.get(id));
+            self.lengths.of.push(carried.map_or(0, |id| self.lengths.carried_len[id.index()]));
         }
-        self.sessions = sessions;
     }
 
     /// Gives the transactions from `first` on their places in their sessions.
-    fn number_from(&mut self, first: usize) {
+    fn number_from(&mut self, first: usize) -> Result<(), BuildError> {
         for txn in (first..self.history.len()).map(TxnId::new) {
-            let len = &mut self.session_len[self.history.session[txn].index()];
+            let len = &mut self.lengths.of[self.history.session[txn].index()];
+            self.room.place(*len as usize, 1, "transactions in a session");
             self.history.position.push(*len);
-            *len += 1;
+            *len = len.saturating_add(1);
         }
+        self.room.check()
     }
 
     /// Whether an explicit id is the default id of another transaction.
     fn check_default_ids(&mut self) -> Result<(), BuildError> {
-        self.defaults = None;
-        self.has_colon_ids = false;
-        if self.is_piece {
+        self.identity.defaults = None;
+        self.identity.has_colon_ids = false;
+        if self.identity.is_piece {
             return Ok(());
         }
-        for id in self.ids.names.ids() {
-            let NameRef::Str(text) = self.ids.names.get(id) else { continue };
+        for id in self.interned.ids.names.ids() {
+            let NameRef::Str(text) = self.interned.ids.names.get(id) else { continue };
             let Some((session, position)) = text.rsplit_once(':') else { continue };
             let Some(position) = canonical_integer(position) else { continue };
-            self.has_colon_ids = true;
+            self.identity.has_colon_ids = true;
             let Ok(position) = u32::try_from(position) else { continue };
             let number = canonical_integer(session).map(NameRef::Int);
             let mut names = std::iter::once(NameRef::Str(session)).chain(number);
@@ -90,14 +85,15 @@ impl Builder {
                 return Err(BuildError::DuplicateId(text.to_owned()));
             }
         }
-        if !self.has_colon_ids && !self.earlier_has_defaults() {
+        if !self.identity.has_colon_ids && !self.earlier_has_defaults() {
             return Ok(());
         }
         for txn in self.history.session.ids().filter(|&txn| self.history.id[txn] == NO_ID).collect::<Vec<_>>()
         {
-            let session = self.sessions.names.get(self.history.session[txn]);
+            let session = self.interned.sessions.names.get(self.history.session[txn]);
             let name = format!("{session}:{}", self.history.position[txn]);
-            if self.ids.find(NameRef::Str(&name)).is_some() || self.came_before(NameRef::Str(&name)) {
+            if self.interned.ids.find(NameRef::Str(&name)).is_some() || self.came_before(NameRef::Str(&name))
+            {
                 return Err(BuildError::DuplicateId(name));
             }
         }
@@ -105,40 +101,50 @@ impl Builder {
     }
 
     fn merge(&mut self, part: Indexed) -> Result<(), BuildError> {
-        let too_many = |what, before: usize, more: usize| {
-            if before + more >= NO_ID as usize { Err(BuildError::TooMany(what)) } else { Ok(()) }
-        };
-        too_many("transactions", self.history.len(), part.history.len())?;
-        too_many("operations", self.history.op_count(), part.history.op_count())?;
+        let (history, more) = (&self.history, &part.history);
+        for (before, more, what) in [
+            (history.len(), more.len(), "transactions"),
+            (history.op_count(), more.op_count(), "operations"),
+            (history.compounds.len(), more.compounds.len(), "operations on many keys"),
+            (history.rows.len(), more.rows.len(), "rows"),
+            (history.key_lists.len(), more.key_lists.len(), "keys of predicate writes"),
+            (history.predicates.len(), more.predicates.len(), "predicates"),
+        ] {
+            self.room.place(before, more, what);
+        }
+        self.room.check()?;
         let translation = self.translation(&part)?;
+        self.interned.check()?;
         self.merge_transactions(&part.history, &translation);
         self.merge_operations(&part.history, &translation);
         let row = |row: &Row| translation.row(*row);
-        self.initial_seen.extend(part.history.initial.iter().map(row));
+        self.initial.seen.extend(part.history.initial.iter().map(row));
         Ok(())
     }
 
     /// Interns everything that the part names.
     fn translation(&mut self, part: &Indexed) -> Result<Translation, BuildError> {
-        let keys = map_names(&part.keys.names, |name| self.key(name));
-        let sessions = map_names(&part.sessions.names, |name| self.session(name));
-        let columns = map_names(&part.values.columns.names, |name| match name {
+        let keys = map_names(&part.interned.keys.names, |name| self.key(name));
+        let sessions = map_names(&part.interned.sessions.names, |name| self.session(name));
+        let columns = map_names(&part.interned.values.columns.names, |name| match name {
             NameRef::Str(text) => self.column(text),
             NameRef::Int(_) => unreachable!("columns are interned as text"),
         });
-        let mut ids = Vec::with_capacity(part.ids.names.len());
-        for id in part.ids.names.ids() {
-            let name = part.ids.names.get(id);
-            let next = self.ids.names.len();
-            let number = self.ids.intern(name).index();
-            if number != next && !self.has_repeats {
+        let mut ids = Vec::with_capacity(part.interned.ids.names.len());
+        for id in part.interned.ids.names.ids() {
+            let name = part.interned.ids.names.get(id);
+            let next = self.interned.ids.names.len();
+            let number = self.interned.ids.intern(name).index();
+            self.interned.ids.room.check()?;
+            if number != next && !self.identity.has_repeats {
                 return Err(BuildError::DuplicateId(name.to_string()));
             }
             ids.push(number as u32);
         }
         let mut translation = Translation { keys, sessions, columns, ids, values: Vec::new() };
-        for index in 0..part.values.values.len() {
-            let value = self.translate_value(part.values.values.get(ValueId(index as u32)), &translation);
+        for index in 0..part.interned.values.values.len() {
+            let value =
+                self.translate_value(part.interned.values.values.get(ValueId(index as u32)), &translation);
             translation.values.push(value);
         }
         Ok(translation)
@@ -158,7 +164,7 @@ impl Builder {
                 };
                 self.row(&mut cells.iter().map(translate).collect())
             }
-            scalar => self.values.intern(scalar),
+            scalar => self.interned.values.intern(scalar),
         }
     }
 

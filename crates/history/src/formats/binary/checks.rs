@@ -9,7 +9,7 @@ use super::super::jsonl;
 use super::predicates;
 use super::section;
 use super::sections::{Columns, Place, damaged};
-use crate::builder::Indexed;
+use crate::builder::{Indexed, Interned};
 use crate::clocks::OpClocks;
 use crate::model::{Compound, Header, NO_ID, NO_SPAN, PackedOp, TxnExtra, flag, kind};
 use crate::names::{NameEntry, NameIndex};
@@ -65,7 +65,7 @@ pub(super) fn part(sections: &impl Columns) -> Result<Indexed, Fault> {
     extras(sections, &mut history)?;
     history.initial = initial(sections, &tables)?;
     history.header = header(sections)?;
-    Ok(Indexed { history, keys, sessions, ids, values })
+    Ok(Indexed { history, interned: Interned { keys, sessions, ids, values } })
 }
 
 fn names<I: Id>(sections: &impl Columns, number: u32, what: &str) -> Result<NameIndex<I>, Fault> {
