@@ -194,7 +194,7 @@ impl Run {
         let passes = Passes { timestamps: false, ..Passes::default() };
         let budget = Budget::unlimited().with_timeout(Duration::from_secs(20));
         let options = Options { passes, budget, threads: 1, ..Options::default() };
-        self.claim.at(level).check(history, &options).outcome.verdict.kind()
+        checker::answer(&self.claim.at(level), history, &options).outcome.verdict.kind()
     }
 
     /// What a level accepts, weaker ones do not refuse.

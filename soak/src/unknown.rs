@@ -16,10 +16,11 @@ pub(crate) fn case(seed: u64) -> Result<u64, Wrong> {
     }
     let wrong = |what: String| Wrong::with(format!("{level}: {what}; {made}"), &history);
     let options = Options::default();
-    let by_timestamps = Claim::new(level).by(By::Timestamps).check(&history, &options).outcome.verdict;
+    let by_timestamps =
+        checker::answer(&Claim::new(level).by(By::Timestamps), &history, &options).outcome.verdict;
     let by_results = match has_bug {
         true => None,
-        false => Some(Claim::new(level).check(&history, &options).outcome.verdict),
+        false => Some(checker::answer(&Claim::new(level), &history, &options).outcome.verdict),
     };
     for (by, verdict) in [("results", &by_results), ("timestamps", &Some(by_timestamps.clone()))] {
         if let (false, Some(Verdict::Violated(evidence))) = (has_bug, verdict) {

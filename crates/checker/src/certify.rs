@@ -37,8 +37,8 @@ pub use proof::{Atom, Lemma};
 pub use refusal::Refusal;
 
 use crate::oracle::{TooLarge, oracle};
-use crate::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict, VerdictKind};
 use history::{History, Id, KeyId, Operation, Status, Transaction, TxnId};
+use isolation::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict, VerdictKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

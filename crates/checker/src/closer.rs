@@ -7,8 +7,9 @@
 //! *Cost*: some hundred checks of a history of a few transactions.
 
 use crate::restrict::{restrict, restrict_for};
-use crate::{Instead, Level, Options, Rule, Verdict, VerdictKind, check, instead, survey};
+use crate::{Instead, check, instead, survey};
 use history::{History, TxnId};
+use isolation::{Level, Options, Rule, Verdict, VerdictKind};
 use std::convert::Infallible;
 
 /// What a closer look shows.

@@ -15,9 +15,9 @@
 //!
 //! Real time would be n² edges; a chain of *time nodes*, one a transaction that ended, makes it 3n.
 
-use crate::levels::{Level, Rule};
 use crate::observe::{INITIAL, NONE, Problem, Standing, Txn};
 use history::{History, Status};
+use isolation::{Level, Rule};
 use solver::{Graph, Node};
 
 /// How transactions become nodes.

@@ -15,13 +15,12 @@
 //! *Cost*: the elements of the lists read, for keys whose lists do not show their own order ([`ListKind::Open`]).
 //! *Source*: boomslang.txt §5 (what cannot be inferred is an open question).
 
-use crate::budget::Budget;
 use crate::lists;
 use crate::observe::normal;
-use crate::verdict::{Ryow, Undecided};
 use history::{
     Comparison, History, Id, KeyId, NameRef, Operation, Predicate, Row, Status, ValueId, ValueRef,
 };
+use isolation::{Budget, Ryow, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How a key's lists are looked at.

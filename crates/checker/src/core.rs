@@ -10,23 +10,22 @@
 use crate::constrain::Known;
 use crate::contents::Contents;
 use crate::explain;
-use crate::levels::{Level, Rule};
-use crate::modules;
 use crate::naming;
 use crate::observe::{Contradiction, Problem, Refusal, Standing, Txn, observe, observe_unsettled};
 use crate::pigeonhole;
 use crate::pipeline::{Decision, decide, explain as explain_problem};
+use crate::problem::adopt;
 use crate::prove::TRIED_MAX;
 use crate::restrict::{Part, restrict_for, restrict_to_reads};
 use crate::rows;
 use crate::settle::settle;
 use crate::shown::Shown;
-use crate::verdict::{
-    Anomaly, Argument, Case, Cases, Edge, EdgeKind, Evidence, Impossible, Options, Reason, Ryow, Stats,
-    Supposition, Undecided,
-};
 use crate::weak;
 use history::{History, Id, KeyId, OpId, Operation, Status, TxnId, ValueId};
+use isolation::{
+    Anomaly, Argument, Case, Cases, Edge, EdgeKind, Evidence, Impossible, Level, Options, Reason, Rule, Ryow,
+    Stats, Supposition, Undecided,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -238,7 +237,7 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
     let observed = match &asked {
         Some(asked) => asked.observe(history, options),
         None => observe_unsettled(history, options, start).map(|mut problem| {
-            modules::adopt(history, level, &mut problem);
+            adopt(history, level, &mut problem);
             problem
         }),
     };

@@ -11,13 +11,12 @@
 //! *Cost*: the rows returned and the versions written, for every round; rounds are few where the first order is good.
 //! *Source*: the same idea as `refine`'s, one level up (algorithms.md §3); vbox.txt §3.1 makes all of them at once.
 
-use crate::budget::{Budget, Meter};
 use crate::constrain::Known;
 use crate::contents::Contents;
 use crate::problem::{NONE, Problem, Standing, Txn};
 use crate::rows::{Claim, Interval, Test, number_in};
-use crate::verdict::{Ryow, Undecided};
 use history::{ColumnId, History, Id, KeyId, Operation, Predicate, Row, Status, TxnId, ValueId, Values};
+use isolation::{Budget, Meter, Ryow, Undecided};
 use std::cmp::Ordering;
 use std::ops::Range;
 

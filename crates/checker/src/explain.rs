@@ -17,19 +17,17 @@
 mod direct;
 mod proof;
 
-use crate::budget::Meter;
 use crate::constrain::Nodes;
-use crate::levels::Level;
 use crate::observe::{
     Contradiction, INITIAL, NONE, Problem, Read, Refusal, Standing, Txn, normal, observe, observe_certain,
 };
-use crate::verdict::{Argument, Case, Edge, EdgeKind, Options, Reason, Supposition};
 use crate::{rows, settle, weak};
 pub(crate) use direct::of_contradiction as direct_contradiction;
 pub(crate) use direct::{
     effect, incompatible_lists, no_source, unexplained, unexplained_by, unexplained_value,
 };
 use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId};
+use isolation::{Argument, Case, Edge, EdgeKind, Level, Meter, Options, Reason, Supposition};
 pub(crate) use proof::{Pending, all_struck, finished, shown_by, simplified};
 use proof::{split, trimmed};
 use std::cell::Cell;

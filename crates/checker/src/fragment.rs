@@ -7,9 +7,8 @@
 use crate::core::Back;
 use crate::pipeline::check;
 use crate::restrict::{Part, restrict, restrict_for};
-use crate::verdict::{Evidence, Options, Verdict};
-use crate::{Level, Rule};
 use history::{History, TxnId};
+use isolation::{Evidence, Level, Options, Rule, Verdict};
 
 /// Some transactions of a history, as a history of their own.
 #[derive(Debug)]

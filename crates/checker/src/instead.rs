@@ -14,8 +14,8 @@
 //! *Cost*: at most [`JUDGED_MAX`] checks of a tiny history.
 
 use crate::oracle::tiny::{Datum, Rows, Sketch, SketchOp};
-use crate::verdict::{Options, Verdict};
 use history::{History, Name, OpId};
+use isolation::{Options, Verdict};
 use std::collections::BTreeMap;
 
 /// How many results are tried in all.
@@ -226,10 +226,11 @@ fn arrange(elements: &[Datum], so_far: &mut Vec<Datum>, all: &mut Vec<Datum>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check;
     use crate::oracle::oracle;
     use crate::oracle::tiny::Shape;
-    use crate::{Level, check};
     use history::formats::notation;
+    use isolation::Level;
 
     fn said(level: &str, text: &str) -> Vec<String> {
         let history = notation::parse(text).expect("well written");

@@ -13,14 +13,13 @@
 //! *Cost*: a pass over what was read, and a check a round. *Source*: Elle (VLDB 2020) §6 for the names; Reiter, A theory of
 //! diagnosis from first principles (1987), for the search.
 
-use crate::levels::implications;
 use crate::naming::common_name;
+use crate::observe::normal;
 use crate::oracle::tiny::{Datum, Sketch, SketchOp};
 use crate::pipeline::{check, check_as_found};
 use crate::restrict::restrict_for;
-use crate::verdict::{Anomaly, Evidence, Options, Ryow, Verdict};
-use crate::{Level, observe::normal};
 use history::{History, Id, KeyId, OpId, Operation, Status, Transaction, TxnId, ValueId, ValueRef};
+use isolation::{Anomaly, Evidence, Level, Options, Ryow, Verdict, implications};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeSet, VecDeque};
 

@@ -11,29 +11,22 @@
 //! This crate does not print, read files or know a database by name.
 
 mod alternatives;
-mod budget;
+mod answer;
 pub mod certify;
-mod claim;
 mod closer;
 mod constrain;
 mod contents;
 mod core;
-mod coverage;
-mod custom;
 mod demand;
 mod eager;
 mod explain;
 mod fragment;
-mod gallop;
 mod instead;
 mod inventory;
-mod key_orders;
 mod lanes;
-mod levels;
 mod lists;
 mod logical;
 mod looked_at;
-mod modules;
 mod naming;
 mod observe;
 pub mod oracle;
@@ -53,36 +46,30 @@ mod scripts;
 mod settle;
 mod shown;
 mod simpler;
+mod solving;
 pub mod spread;
 mod survey;
 pub mod timestamped;
-mod untested;
-mod verdict;
 mod weak;
 
-pub use claim::{Answer, By, Claim, Vendor};
+pub use answer::{Answer, answer, answer_sharing, hint, subject};
 pub use closer::{Closer, allowed, look_closer};
-pub use coverage::{BlindSpot, Coverage, coverage, coverage_within};
-pub use custom::{BadDefinition, Definition, parse_levels};
-pub use eager::{Passes, Strategy, UnknownName, smt};
+pub use eager::smt;
 pub use fragment::Fragment;
 pub use instead::{Instead, instead};
 pub use inventory::{Inventory, Kind, ROUNDS_MAX, inventory};
-pub use key_orders::KeyOrder;
-pub use levels::names::{
-    ELLE_DEFAULT, UNDECIDED, UndecidedLevel, UnknownLevel, elle_models, forbidding, meaning_here,
+pub use isolation::{
+    Additions, Anomaly, Argument, BadDefinition, BlindSpot, Budget, By, Case, Cases, Claim, CommitOrder,
+    Coverage, Definition, ELLE_DEFAULT, Edge, EdgeKind, Event, Evidence, HappenedBefore, Implication,
+    Impossible, KeyOrder, Level, LevelRow, Linearizable, Module, Options, Orders, Outcome, Own, Passes,
+    Reason, Rule, Ryow, Stats, Strategy, Supposition, TABLE, UNDECIDED, Undecided, UndecidedLevel,
+    UnknownLevel, UnknownName, Vendor, Verdict, VerdictKind, VersionOrders, Witness, coverage,
+    coverage_within, elle_models, forbidding, implications, implies, meaning_here, parse_levels,
 };
-pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, implications, implies};
 pub use logical::{let_go as let_go_by_halves, split as split_into_logical};
 pub use looked_at::LookedAt;
-pub use modules::{Additions, CommitOrder, HappenedBefore, Linearizable, Module, VersionOrders};
 pub use pigeonhole::Crowd;
 pub use pipeline::{check, check_sharing};
 pub use prove::add_proof;
 pub use reduce::{Reduced, reduce};
 pub use survey::{Survey, survey};
-pub use untested::Orders;
-pub use verdict::{
-    Anomaly, Argument, Budget, Case, Cases, Edge, EdgeKind, Event, Evidence, Impossible, Options, Outcome,
-    Reason, Ryow, Stats, Supposition, Undecided, Verdict, VerdictKind, Witness,
-};

@@ -13,10 +13,9 @@
 //! *Cost*: the elements read. *Source*: Elle (Kingsbury and Alvaro, VLDB 2020, §4.2.1), where the prefix
 //! order of lists makes histories recoverable.
 
-use crate::budget::{Budget, Meter};
 use crate::observe::{Contradiction, INITIAL, NONE, Problem, Refusal, Standing, Txn};
-use crate::verdict::Undecided;
 use history::{History, KeyId, OpId, ValueId, ValueRef};
+use isolation::{Budget, Meter, Undecided};
 use std::collections::HashMap;
 
 /// One appended element.

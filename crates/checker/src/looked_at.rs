@@ -6,9 +6,9 @@
 //! *Cost*: the problems stay in memory as long as this does, so a single question is asked without it.
 
 use crate::observe::{Problem, Refusal, Repeats, observe_on_demand, observe_with};
-use crate::verdict::{Options, Ryow, Undecided};
 use crate::weak;
 use history::History;
+use isolation::{Options, Ryow, Undecided};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 

@@ -5,8 +5,8 @@
 //! thesis §3 and §4 for the phenomena, Elle for the vocabulary.
 
 use crate::rows;
-use crate::verdict::{Anomaly, Argument, Edge, EdgeKind, Impossible, Reason, Supposition};
 use history::{History, KeyId, OpId, Operation, Status, TxnId};
+use isolation::{Anomaly, Argument, Edge, EdgeKind, Impossible, Reason, Supposition};
 
 /// The name of what an argument shows; where it is a case distinction, of what its first case does.
 pub(crate) fn name(history: &History, argument: &Argument) -> Anomaly {

@@ -14,7 +14,6 @@
 //! *Cost*: O(operations), plus a sort within each key. *Source*: boomslang.txt §4.2 and §A.2 (read
 //! lineage); veristrong.txt §3 (duplicate values).
 
-use crate::budget::Meter;
 use crate::contents::{Contents, ListKind};
 use crate::demand;
 use crate::lists::{self, ListRead};
@@ -24,8 +23,8 @@ use crate::resolve::{OpenRead, Raw, RawRead, resolve};
 use crate::rows::{self, Claim, Test, Universe};
 use crate::scripts::{self, Action};
 use crate::settle::settle;
-use crate::verdict::{Options, Ryow, Undecided};
 use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, TxnId, ValueId, ValueRef};
+use isolation::{Meter, Options, Ryow, Undecided};
 
 /// A contradiction that needs no order to see.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -55,9 +55,8 @@ mod snapshot;
 pub mod tiny;
 mod versions;
 
-use crate::budget::Meter;
-use crate::{Evidence, Level, Options, Rule, Undecided, Verdict, Witness};
 use history::History;
+use isolation::{Evidence, Level, Meter, Options, Rule, Undecided, Verdict, Witness};
 use std::fmt;
 
 /// Decides whether `history` is possible under `level`, by trying everything.

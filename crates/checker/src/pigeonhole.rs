@@ -12,13 +12,12 @@
 //! *Cost*: a sort of the reads with several candidates whose transactions write the key.
 
 use crate::core::Back;
-use crate::levels::{Level, Rule};
 use crate::naming;
 use crate::observe::observe;
 use crate::problem::{NONE, Problem, Read, Standing, Txn};
 use crate::restrict::restrict;
-use crate::verdict::{Budget, Evidence, Options, Ryow, Undecided};
 use history::{History, Id, OpId, Operation, TxnId, ValueId};
+use isolation::{Budget, Evidence, Level, Options, Rule, Ryow, Undecided};
 use rustc_hash::FxHashSet;
 
 /// More transactions replaced a value than there were versions of it.
@@ -33,6 +32,12 @@ pub struct Crowd {
 }
 
 impl Crowd {
+    /// What counting shows of the core of some evidence, where there is no other argument.
+    pub fn shown_by(evidence: &Evidence, history: &History) -> Option<Self> {
+        let is_counted = evidence.edges.is_empty() && evidence.anomaly == naming::lost_update();
+        is_counted.then(|| of(history, &evidence.transactions, Ryow::Must)).flatten()
+    }
+
     /// Whether one transaction less would be none: it speaks of all of them. That the others are not a crowd does not mean that they
     /// have an explanation, but to look for one is a search that counting saves.
     pub(crate) fn needs_all(&self, history: &History, txns: &[TxnId]) -> bool {
@@ -68,14 +73,6 @@ pub(crate) fn applies(level: Level) -> bool {
             | Rule::UpdateSerializable
             | Rule::Serializable
     )
-}
-
-impl Evidence {
-    /// What counting shows of the core, where there is no other argument.
-    pub fn crowd(&self, history: &History) -> Option<Crowd> {
-        let is_counted = self.edges.is_empty() && self.anomaly == naming::lost_update();
-        is_counted.then(|| of(history, &self.transactions, Ryow::Must)).flatten()
-    }
 }
 
 /// What a set of transactions shows by counting alone, if it does and the level forbids it.

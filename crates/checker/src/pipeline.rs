@@ -10,14 +10,13 @@
 use crate::constrain::Known;
 use crate::core;
 use crate::demand::Demand;
-use crate::eager::{self, Found, Strategy};
-use crate::levels::{Level, Rule};
+use crate::eager::{self, Found};
 use crate::looked_at::LookedAt;
-use crate::modules;
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
 use crate::oracle;
 use crate::parts;
 use crate::pigeonhole;
+use crate::problem::adopt;
 use crate::refine::{Questions, Refined};
 use crate::resolve;
 use crate::rows;
@@ -25,9 +24,13 @@ use crate::saturate::{self, Round, Saturation};
 use crate::schedule::{self, Scheduled};
 use crate::settle::settle;
 use crate::simpler;
-use crate::verdict::{Budget, Event, Evidence, Options, Outcome, Stats, Undecided, Verdict, Witness};
+use crate::solving::record_search;
 use crate::weak;
 use history::{History, TxnId};
+use isolation::{
+    Budget, Event, Evidence, Level, Options, Outcome, Rule, Stats, Strategy, Undecided, Verdict, Witness,
+    modules,
+};
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -133,7 +136,7 @@ pub(crate) fn decide_sharing(
     let observed = match options.strategy {
         Strategy::Lazy if level.modules().is_empty() => shared.one_version(history, options),
         _ => observe::observe(history, options).map(|mut problem| {
-            modules::adopt(history, level, &mut problem);
+            adopt(history, level, &mut problem);
             Cow::Owned(problem)
         }),
     };
@@ -431,12 +434,12 @@ fn search(
                     (position, effective) = (found, those);
                 }
                 Refined::Impossible(core) => {
-                    stats.record_search(&questions.counters());
+                    record_search(stats, &questions.counters());
                     let core = core.into_iter().map(|txn| problem.txns[txn as usize]);
                     return Ok(Decision::Impossible(core.collect()));
                 }
                 Refined::GaveUp(why) => {
-                    stats.record_search(&questions.counters());
+                    record_search(stats, &questions.counters());
                     return Err(why);
                 }
             }
@@ -446,7 +449,7 @@ fn search(
         let state = (&mut demand, &mut questions);
         match demanded(history, &mut problem, known, order, state, &options.budget, stats)? {
             Demanded::Keys(more) if more.is_empty() => {
-                questions.iter().for_each(|questions| stats.record_search(&questions.counters()));
+                questions.iter().for_each(|questions| record_search(stats, &questions.counters()));
                 return Ok(Decision::Possible(witness(&problem, known, &position, &effective)));
             }
             Demanded::Keys(more) => suspects = more,

@@ -1,8 +1,9 @@
 //! The history as the checker sees it: who can have taken effect, what each left behind, and what each read can have
 //! seen. Made by [`crate::observe`]; nothing behind it looks at operations again to decide.
 
-use crate::verdict::Stats;
-use history::{OpId, TxnId, ValueId};
+use history::{History, OpId, TxnId, ValueId};
+use isolation::modules::{additions, through};
+use isolation::{Level, Stats};
 use rustc_hash::FxHashMap;
 
 /// No transaction, no version, no read.
@@ -530,38 +531,16 @@ impl Problem {
     }
 }
 
-/// The order of the nodes that are kept, also where it leads through others.
-pub(crate) fn through(
-    edges: &[(u32, u32, u32)],
-    nodes: usize,
-    keep: impl Fn(u32) -> bool,
-) -> Vec<(u32, u32, u32)> {
-    if edges.iter().all(|&(first, second, _)| keep(first) && keep(second)) {
-        return edges.to_vec();
+/// Adds what modules of the level add to a problem. What they refuse was refused before.
+pub(crate) fn adopt(history: &History, level: Level, problem: &mut Problem) {
+    if level.modules().is_empty() {
+        return;
     }
-    let mut after: FxHashMap<u32, Vec<(u32, u32)>> = FxHashMap::default();
-    for &(first, second, by) in edges {
-        after.entry(first).or_default().push((second, by));
-    }
-    let mut found = Vec::new();
-    let mut seen = vec![NONE; nodes];
-    for first in (0..nodes as u32).filter(|&node| keep(node) && after.contains_key(&node)) {
-        let mut work = vec![first];
-        while let Some(node) = work.pop() {
-            for &(next, by) in after.get(&node).into_iter().flatten() {
-                if std::mem::replace(&mut seen[next as usize], first) == first {
-                    continue;
-                }
-                // Nothing comes before itself: such a circle is left to those that are on it.
-                if keep(next) && next != first {
-                    found.push((first, next, by));
-                } else if !keep(next) {
-                    work.push(next);
-                }
-            }
-        }
-    }
-    found
+    let added = additions(history, level).unwrap_or_default();
+    let pairs = added
+        .into_iter()
+        .filter_map(|(first, second, by)| Some((problem.find(first)?, problem.find(second)?, by)));
+    problem.added = pairs.collect();
 }
 
 /// Whether a read is in an ascending list.

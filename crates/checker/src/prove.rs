@@ -8,11 +8,10 @@
 
 use crate::certify::{Atom, Certificate, Lemma};
 use crate::eager::{Refutable, refute};
-use crate::levels::{Level, Rule};
 use crate::observe::{INITIAL, NONE, Problem, Read, Txn, normal, observe};
 use crate::pigeonhole;
-use crate::verdict::{Options, Ryow};
 use history::{History, Id, KeyId, Operation, ValueId};
+use isolation::{Level, Options, Rule, Ryow};
 use rustc_hash::FxHashMap;
 use solver::{Lit, Node, ProofStep, Var};
 

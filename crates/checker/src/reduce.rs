@@ -34,15 +34,14 @@ mod hidden;
 mod needless;
 mod observed;
 
-use crate::Level;
 use crate::oracle::tiny::{Sketch, SketchOp, SketchTxn};
 use crate::pigeonhole;
 use crate::prove::TRIED_MAX;
 use crate::restrict::restrict_for;
 use crate::rows;
-use crate::verdict::{Evidence, Options, Verdict};
 use hidden::Hiding;
 use history::{History, Id, Name, OpId, Operation, TxnId};
+use isolation::{Evidence, Level, Options, Verdict};
 use observed::{Observed, is_write};
 use rustc_hash::{FxHashMap, FxHashSet};
 

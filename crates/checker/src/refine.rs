@@ -32,7 +32,8 @@ use crate::constrain::Known;
 use crate::lanes::{Access, AccessKind, Lanes};
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::schedule::Readers;
-use crate::verdict::{Budget, Undecided};
+use crate::solving::interrupt;
+use isolation::{Budget, Undecided};
 use rustc_hash::FxHashMap;
 use solver::{Counters, Lit, Node, Progress, Solver, Var};
 
@@ -75,7 +76,7 @@ impl Questions {
     /// None yet; the order to begin with.
     pub(crate) fn nothing(problem: &Problem, known: &Known, position: &[u32], budget: &Budget) -> Self {
         let mut solver = Solver::new(known.graph(problem), position);
-        budget.interrupt(&mut solver);
+        interrupt(&mut solver, budget);
         Self {
             solver,
             before: FxHashMap::default(),

@@ -3,16 +3,14 @@
 //! *Steps*: (1) a value: the versions of the key that carry it; a claim: those of which it holds; an alternative: those
 //! that lead to it; (2) no version is a contradiction, one a known source, several an open question.
 
-use crate::budget::{Budget, Meter};
 use crate::contents::Contents;
 use crate::demand::{self, Missing};
-use crate::gallop::gallop;
 use crate::lists::ListRead;
 use crate::observe::{Contradiction, Refusal};
 use crate::problem::{ALL_BUT, INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::rows::Claim;
-use crate::verdict::Undecided;
 use history::{History, KeyId, OpId, ValueId};
+use isolation::{Budget, Meter, Undecided, gallop};
 
 /// A read before it is looked up.
 pub(crate) struct RawRead {

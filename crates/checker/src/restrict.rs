@@ -15,10 +15,9 @@
 //! A read whose source is kept still finds it, because what came between came between before.
 
 use crate::contents::Contents;
-use crate::levels::Level;
 use crate::rows::Universe;
-use crate::verdict::{Budget, Ryow};
 use history::{Builder, History, Id, KeyId, Lock, Operation, Range, Row, Status, TxnId, ValueId, ValueRef};
+use isolation::{Budget, Level, Ryow};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A part, and where its transactions come from.
@@ -364,8 +363,8 @@ mod tests {
     use super::*;
     use crate::oracle::oracle;
     use crate::oracle::tiny::{Mix, Random, Shape};
-    use crate::{Options, Verdict};
     use history::formats::notation;
+    use isolation::{Options, Verdict};
 
     fn accepts(history: &History, level: Level, options: &Options) -> bool {
         matches!(oracle(history, level, options), Ok(Verdict::Accepted(_)))

@@ -16,13 +16,12 @@
 //! *Cost*: the keys visited; for a predicate, the values that satisfy it and the keys that may ever hold them.
 //! *Source*: vbox.txt §3.1 (predicate reads as truths about keys); boomslang.txt §A.4 (iterators).
 
-use crate::budget::{Budget, Meter};
 use crate::contents::Contents;
-use crate::verdict::Undecided;
 use history::{
     ColumnId, Comparison, History, Id, KeyId, NameRef, OpId, Operation, Predicate, Range, Row, Status,
     ValueId, ValueRef, Values,
 };
+use isolation::{Budget, Meter, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 

@@ -17,10 +17,9 @@
 //! with that, all sessions at once; on 80,000 transactions that scan, rounds became four to eight times as fast.
 //! *Cost*: (reads · sessions) a round. *Source*: algorithms.md §1 and §2.
 
-use crate::budget::{Budget, Meter};
 use crate::constrain::Known;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
-use crate::verdict::Undecided;
+use isolation::{Budget, Meter, Undecided};
 
 /// Ambiguous reads below which the search alone is faster, as a share of all transactions.
 const WORTH_ONE_IN: usize = 8;

@@ -16,12 +16,11 @@
 //!
 //! *Cost*: O(operations · log). *Source*: algorithms.md §3 step 1.
 
-use crate::budget::{Budget, Meter};
 use crate::constrain::Known;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::pigeonhole;
-use crate::verdict::Undecided;
 use history::{History, ValueId};
+use isolation::{Budget, Meter, Undecided};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -14,11 +14,10 @@
 //! *Cost*: the contents of the key, for each script. *Source*: the open questions are boomslang.txt §5's
 //! superpositions.
 
-use crate::budget::Meter;
 use crate::contents::Contents;
 use crate::rows::{Claim, Test};
-use crate::verdict::{Ryow, Undecided};
 use history::{KeyId, OpId, Predicate, ValueId};
+use isolation::{Meter, Ryow, Undecided};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 

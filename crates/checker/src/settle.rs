@@ -8,10 +8,10 @@
 //! *Cost*: the candidates of the reads, a few times. *Source*: unit propagation; boomslang.txt §5.2 collapses
 //! superpositions the same way.
 
-use crate::budget::{Budget, Meter};
 use crate::observe::{Contradiction, Refusal};
 use crate::problem::{Alternative, Count, INITIAL, NONE, Problem, Standing, Txn};
 use history::KeyId;
+use isolation::{Budget, Meter};
 
 /// Supposes that an alternative came true, and draws all conclusions.
 pub(crate) fn suppose(problem: &mut Problem, alternative: u32, budget: &Budget) -> Result<(), Refusal> {

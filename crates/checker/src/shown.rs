@@ -135,9 +135,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
     use super::Shown;
-    use crate::Options;
     use crate::observe::observe;
     use history::formats::notation;
+    use isolation::Options;
 
     /// The order that remains when only some transactions are kept, as pairs of their places in the whole.
     fn order(keep: &[u32]) -> Vec<(u32, u32)> {

@@ -7,10 +7,9 @@
 //! *Cost*: one or two more checks, of a violated history that is not large, where the argument leans on an order.
 
 use crate::core;
-use crate::levels::Level;
 use crate::pipeline::{Decision, decide};
-use crate::verdict::{EdgeKind, Evidence, Options, Stats};
 use history::History;
+use isolation::{EdgeKind, Evidence, Level, Options, Stats};
 
 /// Larger histories keep the argument that was found first.
 const TRANSACTIONS_MAX: usize = 50_000;

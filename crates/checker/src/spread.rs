@@ -50,9 +50,8 @@ pub use graph::{Graph, Layout, Piece, Regions, Tally};
 pub use home::{Home, Replies};
 pub use lanes::{Doubts, Edges, Lanes};
 
-use crate::eager::Strategy;
 use crate::weak::Sight;
-use crate::{Level, Options, Rule, Ryow};
+use isolation::{Level, Options, Rule, Ryow, Strategy};
 use serde::{Deserialize, Serialize};
 
 /// No transaction: the initial state, or nothing before.

@@ -14,9 +14,10 @@
 //! **Cost.** A check for every level that is accepted and not implied, and one for every core: two or three where a
 //! history is at fault in one way.
 
+use crate::Fragment;
 use crate::rows;
-use crate::{Fragment, Level, Rule, Verdict, VerdictKind, implications};
 use history::History;
+use isolation::{Level, Rule, Verdict, VerdictKind, implications};
 
 /// What every level comes to.
 #[derive(Clone, Debug)]
@@ -183,9 +184,10 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Anomaly, Evidence, Options, Undecided, Witness, check};
+    use crate::check;
     use history::Builder;
     use history::formats::notation;
+    use isolation::{Anomaly, Evidence, Options, Undecided, Witness};
 
     #[test]
     fn no_level_comes_before_one_that_follows_from_it() {

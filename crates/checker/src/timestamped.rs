@@ -53,8 +53,8 @@ mod view;
 pub use evidence::{evidence, judge, outcome, witness};
 pub use streamed::{Stopped, Streamed};
 
-use crate::{Level, Options, Rule, Undecided, Witness};
 use history::{History, KeyId, OpId, Status, Timestamp, TxnId, ValueId};
+use isolation::{Level, Options, Rule, Undecided, Witness};
 use std::fmt;
 
 /// What a transaction broke.

@@ -52,20 +52,20 @@ mod sight;
 
 use crate::constrain::{Known, Nodes, RealTime};
 use crate::core;
-use crate::levels::{Level, Rule};
 use crate::looked_at::LookedAt;
-use crate::modules;
 use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_apart, observe_with};
 use crate::pigeonhole;
 use crate::pipeline::{self, Decision};
+use crate::problem::adopt;
 use crate::restrict::restrict_for;
 use crate::rows;
-use crate::verdict::{Options, Stats, Undecided, Witness};
+use crate::solving::record_search;
 pub(crate) use argue::{argue, argue_apart, argue_problem};
 pub(crate) use bases::adjoin;
 pub(crate) use cycle::sort;
 pub(crate) use dirty::from_nowhere;
 use history::{History, Id, TxnId};
+use isolation::{Level, Options, Rule, Stats, Undecided, Witness};
 pub(crate) use mixed::decide_mixed;
 pub(crate) use search::First;
 use search::Searched;
@@ -247,7 +247,7 @@ impl Asked {
     pub(crate) fn observe(&self, history: &History, options: &Options) -> Result<Problem, Refusal> {
         let mut problem = observe_with(history, options, Repeats::EachItsOwn, &self.blind)?;
         adjoin(&mut problem, &options.budget)?;
-        modules::adopt(history, self.setting.level, &mut problem);
+        adopt(history, self.setting.level, &mut problem);
         Ok(problem)
     }
 
@@ -261,7 +261,7 @@ impl Asked {
     ) -> Result<Problem, Refusal> {
         let mut problem = observe_apart(history, options, &self.blind, certain)?;
         adjoin(&mut problem, &options.budget)?;
-        modules::adopt(history, self.setting.level, &mut problem);
+        adopt(history, self.setting.level, &mut problem);
         Ok(problem)
     }
 
@@ -386,7 +386,7 @@ fn by_search(
     let started = Instant::now();
     let (searched, counters) = search::search(history, problem, start, setting, &options.budget);
     stats.record("search_ms", milliseconds(started));
-    stats.record_search(&counters);
+    record_search(stats, &counters);
     match searched {
         Searched::Explained => Decision::Possible(Witness::default()),
         Searched::Impossible(core) => impossible(problem, core),

@@ -12,7 +12,9 @@ use taipan_checker::certify::{
 };
 use taipan_checker::oracle::oracle;
 use taipan_checker::oracle::tiny::{Mix, Random, Shape};
-use taipan_checker::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check};
+use taipan_checker::{
+    Anomaly, Budget, Crowd, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check,
+};
 
 fn exhaustive(history: &History, level: Level, options: &Options) -> Verdict {
     match oracle(history, level, options) {
@@ -590,7 +592,7 @@ fn more_that_replaced_a_value_than_versions_of_it_are_counted() {
         let verdict = check(&history, level, &options).verdict;
         let Verdict::Violated(evidence) = &verdict else { panic!("{level}: {}", verdict.name()) };
         assert_eq!((evidence.anomaly.name.as_str(), evidence.transactions.len()), ("lost-update", 78));
-        let found = evidence.crowd(&history).expect("it is one");
+        let found = Crowd::shown_by(&evidence, &history).expect("it is one");
         assert_eq!((found.reads.len(), found.writers.len(), found.from_start), (40, 38, true));
         let mut certificate = Certificate::new("h", &history, level, &options, &verdict);
         add_proof(&mut certificate, &history, &options);

@@ -228,7 +228,7 @@ impl<'f> Checking<'f> {
                 for claim in self.claims_of(asked, &name, header).ok()? {
                     let level = match claim.by {
                         By::Timestamps => claim.level,
-                        By::Results => claim.hint(&options)?,
+                        By::Results => checker::hint(&claim, &options)?,
                     };
                     claims.push((claim, Streamed::new(level).ok()?));
                 }
@@ -455,7 +455,8 @@ impl<'f> Checking<'f> {
         let subject = opened.subject(&claim);
         let is_whole = std::ptr::eq(subject, &opened.history);
         let shared = (self.is_shared && is_whole).then_some(&opened.shared);
-        let mut answer = guarded(&opened.name, || claim.check_sharing(subject, &options, shared))?;
+        let mut answer =
+            guarded(&opened.name, || checker::answer_sharing(&claim, subject, &options, shared))?;
         // Where timestamps do not say when a transaction of unknown outcome took effect, the search does.
         let lacks_witness = |answer: &Answer| match &answer.outcome.verdict {
             Verdict::Accepted(witness) => witness.order.is_empty() && has_certifier(claim.level),
@@ -464,7 +465,7 @@ impl<'f> Checking<'f> {
         if self.needs_witness && lacks_witness(&answer) {
             let passes = Passes { timestamps: false, ..passes };
             let options = Options { passes, ..options };
-            answer = guarded(&opened.name, || claim.check_sharing(subject, &options, shared))?;
+            answer = guarded(&opened.name, || checker::answer_sharing(&claim, subject, &options, shared))?;
         }
         let verdict = answer.outcome.verdict.clone();
         let cost = opened.cost(started);
@@ -566,7 +567,7 @@ impl<'f> Checking<'f> {
         // Parts are tiny, whatever the whole was.
         let options = Options { threads: 1, ..self.options(budget) };
         let claim = checked.claim;
-        let judge = |history: &History| claim.check(history, &options).outcome.verdict;
+        let judge = |history: &History| checker::answer(&claim, history, &options).outcome.verdict;
         guarded(&opened.name, || {
             let reduced = checker::reduce(opened.subject(&claim), claim.level, &options, evidence, judge)?;
             let part = Part::new(&reduced, &checker::look_closer(&reduced.history, &options, judge));
@@ -699,7 +700,7 @@ impl Opened {
     pub(crate) fn subject(&self, claim: &Claim) -> &History {
         match claim.vendor {
             Some(Vendor { logical: true, .. }) => {
-                self.logical.get_or_init(|| claim.subject(&self.history).into_owned())
+                self.logical.get_or_init(|| checker::subject(claim, &self.history).into_owned())
             }
             _ => &self.history,
         }

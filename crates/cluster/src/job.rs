@@ -291,7 +291,7 @@ impl Job {
     pub(crate) fn replayed(&self) -> Option<Level> {
         match self.claim.by {
             By::Timestamps => Some(self.claim.level).filter(|&level| timestamped::decides(level)),
-            By::Results => self.claim.hint(&self.options),
+            By::Results => checker::hint(&self.claim, &self.options),
         }
     }
 

@@ -6,7 +6,8 @@ use crate::shorten::{self, Lens};
 use crate::text::grouped;
 use crate::{Comparison, Part, Violation, argue, context, effects, phrase};
 use checker::{
-    Anomaly, By, Claim, Coverage, Evidence, Inventory, Level, Reduced, Stats, Strategy, Verdict, VerdictKind,
+    Anomaly, By, Claim, Coverage, Crowd, Evidence, Inventory, Level, Reduced, Stats, Strategy, Verdict,
+    VerdictKind,
 };
 use history::formats::jsonl;
 use history::{History, Id, Operation, Transaction};
@@ -385,7 +386,7 @@ impl Finding {
 
 /// What counting shows of a core without an argument.
 fn counted(history: &History, evidence: &Evidence) -> Option<String> {
-    let crowd = evidence.crowd(history)?;
+    let crowd = Crowd::shown_by(evidence, history)?;
     let read = history.operation(*crowd.reads.first()?);
     let Operation::Read { key, value, .. } = read else { return None };
     let key = history.keys().get(key);

@@ -16,7 +16,7 @@ pub struct Outcome {
 impl Outcome {
     pub(crate) fn of(history: &History, claim: &Claim, options: &Options) -> Self {
         let started = Instant::now();
-        let verdict = claim.check(&claim.subject(history), options).outcome.verdict;
+        let verdict = checker::answer(claim, &checker::subject(claim, history), options).outcome.verdict;
         let check_ms = started.elapsed().as_secs_f64() * 1000.0;
         Self { claim: *claim, verdict, cost: Cost { check_ms, ..Cost::default() } }
     }
@@ -43,7 +43,7 @@ impl Outcome {
 
     /// The answer and its argument in the words that the program prints. `history` is the one that was checked.
     pub fn explain(&self, history: &History) -> String {
-        let subject = self.claim.subject(history);
+        let subject = checker::subject(&self.claim, history);
         let finding = Finding::new("history", self.claim, &subject, &self.verdict, self.cost);
         report::text(&finding, Detail::Full, Palette::plain())
     }

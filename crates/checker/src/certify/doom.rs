@@ -12,8 +12,8 @@
 
 use super::content::{Content, Seen};
 use super::ranges::Passed;
-use crate::Ryow;
 use history::{History, KeyId, Operation, Transaction, ValueId, Values};
+use isolation::Ryow;
 use rustc_hash::FxHashMap;
 
 /// Whether no state that the transaction can have started from gives its results.

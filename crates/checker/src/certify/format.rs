@@ -5,7 +5,7 @@
 //! that is malformed. What the text says is judged elsewhere.
 
 use super::{Certificate, Claim, Fingerprint, Lemma, Mention, Step};
-use crate::{Level, Ryow, VerdictKind};
+use isolation::{Level, Ryow, VerdictKind};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};

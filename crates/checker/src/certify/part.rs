@@ -39,11 +39,11 @@
 use super::content::{Content, Seen};
 use super::doom::contradicts_itself;
 use super::ranges::Passed;
-use crate::Ryow;
 use history::{
     Builder, Cell, Column, History, KeyId, Lock, Operation, Predicate, Range, Row, Status, Transaction,
     TxnId, ValueId, ValueRef,
 };
+use isolation::Ryow;
 use rustc_hash::FxHashSet;
 
 /// A part of a history.
@@ -544,8 +544,8 @@ mod tests {
     use super::*;
     use crate::oracle::oracle;
     use crate::oracle::tiny::{Datum, Random, Shape, Sketch, SketchOp, shrink};
-    use crate::{Level, Options, Rule, Verdict};
     use history::formats::notation;
+    use isolation::{Level, Options, Rule, Verdict};
 
     fn levels() -> [Level; 4] {
         let level = |rule, (session, realtime)| Level::new(rule, session, realtime);

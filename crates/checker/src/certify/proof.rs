@@ -23,9 +23,9 @@
 mod facts;
 mod units;
 
-use crate::{Budget, Level, Ryow};
 use facts::Facts;
 use history::History;
+use isolation::{Budget, Level, Ryow};
 use serde::{Deserialize, Serialize};
 use units::Units;
 

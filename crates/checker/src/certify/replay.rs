@@ -26,11 +26,11 @@
 use super::Objection;
 use super::content::{Content, Seen, View};
 use super::refusal::Refusal;
-use crate::{Budget, Level, Rule, Ryow};
 use history::{
     Column, History, Id, KeyId, Operation, Predicate, Range, Row, SessionId, Status, Transaction, TxnId,
     ValueId,
 };
+use isolation::{Budget, Level, Rule, Ryow};
 use rustc_hash::FxHashMap;
 
 /// Whether an order explains the whole history at a level that is defined by an order.

@@ -6,8 +6,8 @@
 
 use super::refusal::Refusal;
 use super::{Names, Step};
-use crate::EdgeKind;
 use history::{History, KeyId, Operation, Transaction, TxnId, ValueId, ValueRef};
+use isolation::EdgeKind;
 
 /// What is wrong with a step.
 pub(super) enum Wrong {

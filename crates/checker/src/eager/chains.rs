@@ -17,7 +17,7 @@ use super::constraints::{Constraints, Edge, Unwritten};
 use super::questions::{certain_readers, initial_reads, live_versions};
 use crate::constrain::{Known, Nodes};
 use crate::observe::{INITIAL, Problem, Txn};
-use crate::verdict::Budget;
+use isolation::Budget;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Versions that follow each other directly, oldest first; `from_initial` if the first one overwrote the initial state.

@@ -6,7 +6,7 @@
 //! such that all edges together form no cycle.
 
 use crate::observe::{Problem, Txn};
-use crate::verdict::{Budget, Undecided};
+use isolation::{Budget, Undecided};
 use solver::{Lit, Node, Var};
 use std::cell::Cell;
 

@@ -19,10 +19,9 @@ use super::reach::topological;
 use super::search::{Answer, search};
 use super::{Found, Strategy};
 use crate::constrain::Known;
-use crate::levels::{Level, Rule};
 use crate::observe::{Problem, Txn};
-use crate::verdict::{Budget, Options, Stats, Undecided};
 use history::History;
+use isolation::{Budget, Level, Options, Rule, Stats, Undecided};
 use rustc_hash::FxHashMap;
 use solver::{Graph, Lit, Node, Var};
 

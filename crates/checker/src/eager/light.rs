@@ -22,10 +22,9 @@ use super::constraints::{Constraints, Edge};
 use super::questions::{self, Readers};
 use super::reach::Reach;
 use crate::constrain::{Known, Nodes};
-use crate::levels::{Level, Rule};
 use crate::observe::{NONE, Problem, Txn, observe};
-use crate::verdict::Options;
 use history::{History, TxnId};
+use isolation::{Level, Options, Rule};
 use rustc_hash::FxHashMap;
 use solver::{Graph, Lit, Node, Var};
 
@@ -407,8 +406,8 @@ mod tests {
     use super::*;
     use crate::oracle::tiny::Shape;
     use crate::restrict::restrict_for;
-    use crate::verdict::Verdict;
     use history::formats::notation;
+    use isolation::Verdict;
 
     /// What is proposed has no explanation by itself, where values tell who wrote them.
     #[test]

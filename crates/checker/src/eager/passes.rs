@@ -20,7 +20,7 @@
 
 use super::constraints::{Constraints, Edge, index};
 use super::reach::{NoClosure, Reach};
-use crate::verdict::Budget;
+use isolation::Budget;
 use rustc_hash::{FxHashMap, FxHashSet};
 use solver::{Lit, Var};
 

@@ -20,7 +20,7 @@
 use super::constraints::{Constraints, Edge, Unwritten};
 use crate::constrain::{Known, Nodes};
 use crate::observe::{INITIAL, Problem, Read, Standing, Txn};
-use crate::verdict::Budget;
+use isolation::Budget;
 use rustc_hash::FxHashMap;
 use solver::{Lit, Var};
 

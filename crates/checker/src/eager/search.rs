@@ -7,7 +7,8 @@
 
 use super::constraints::Constraints;
 use super::reach::topological;
-use crate::verdict::{Budget, Stats, Undecided};
+use crate::solving::{interrupt, record_search};
+use isolation::{Budget, Stats, Undecided};
 use solver::{Graph, Lit, Node, Progress, ProofStep, Solver, Var};
 
 /// How a search ended.
@@ -68,13 +69,13 @@ pub(super) fn search(
     let mut solver = Solver::new(graph, &position);
     fill(&mut solver, constraints, budget);
     let answer = run(&mut solver, constraints, polarity, budget);
-    stats.record_search(&solver.counters());
+    record_search(stats, &solver.counters());
     answer
 }
 
 /// Hands the constraints to the solver.
 fn fill(solver: &mut Solver, constraints: &Constraints, budget: &Budget) {
-    budget.interrupt(solver);
+    interrupt(solver, budget);
     for var in constraints.vars() {
         match constraints.settled[var.0 as usize] {
             None => {

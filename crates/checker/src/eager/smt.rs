@@ -10,10 +10,9 @@
 use super::constraints::{Constraints, Unwritten};
 use super::questions::{self, Readers};
 use crate::constrain::Known;
-use crate::levels::{Level, Rule};
 use crate::observe::{Problem, Refusal, observe};
-use crate::verdict::{Options, Undecided};
 use history::History;
+use isolation::{Level, Options, Rule, Undecided};
 use solver::{Lit, Node};
 use std::fmt;
 use std::io;

@@ -9,8 +9,8 @@
 use crate::lists;
 use crate::observe::{Contradiction, normal};
 use crate::rows;
-use crate::verdict::{Argument, Case, Edge, EdgeKind, Impossible, Reason, Ryow, Supposition};
 use history::{History, Id, KeyId, OpId, Operation, Range, Row, Status, Transaction, TxnId, ValueId};
+use isolation::{Argument, Case, Edge, EdgeKind, Impossible, Reason, Ryow, Supposition};
 
 /// What an operation left at a key.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::direct;
 use crate::lists;
 use crate::rows;
-use crate::verdict::{Argument, Case, Cases, Edge, EdgeKind, Reason, Supposition};
 use history::{History, OpId, Operation, Status, TxnId, ValueId};
+use isolation::{Argument, Case, Cases, Edge, EdgeKind, Reason, Supposition};
 use std::sync::Arc;
 
 /// A read of which all candidates but one were struck out: what is argued from then on is the last case.

@@ -25,8 +25,8 @@ use super::rules::{NODES_MAX, Relation};
 use super::scenario::{self, Scenario};
 use super::versions::{ExternalRead, OneKey, Versions, permutations};
 use super::{Effort, Found, Stop, admit};
-use crate::{Level, Options, Rule, Witness};
 use history::History;
+use isolation::{Level, Options, Rule, Witness};
 
 /// The largest history that is tried.
 const TRANSACTIONS_MAX: usize = 7;

@@ -40,8 +40,8 @@ use super::scenario::{self, Participant, Scenario};
 use super::versions::{ExternalRead, OneKey, Versions, permutations};
 use super::{Effort, Found, Stop, admit};
 use crate::oracle::content::Content;
-use crate::{Level, Options, Rule, Witness};
 use history::{History, KeyId};
+use isolation::{Level, Options, Rule, Witness};
 
 pub(super) fn search(history: &History, level: Level, options: &Options, effort: &mut Effort<'_>) -> Found {
     let effective = Effective::new(history, level, options.clock_skew);

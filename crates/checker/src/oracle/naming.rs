@@ -10,8 +10,8 @@
 //! * `G1b`: only writes did that their own transaction overwrote.
 
 use super::content::Content;
-use crate::{Anomaly, Evidence, Level, Options, Rule, Ryow, implications};
 use history::{History, KeyId, Operation, Row, Status, Transaction, TxnId, ValueId};
+use isolation::{Anomaly, Evidence, Level, Options, Rule, Ryow, implications};
 
 /// The evidence that an exhaustive search gives: the name, and every transaction that may have taken effect.
 pub(super) fn evidence(

@@ -1,8 +1,7 @@
 //! Which transactions may have taken effect, and which must precede which.
 
-use crate::Level;
-use crate::modules;
 use history::{History, Status, Transaction, TxnId};
+use isolation::{Level, modules};
 
 /// A set of transactions, by their place in [`Effective::transactions`].
 pub(super) type Set = u32;

@@ -1,8 +1,8 @@
 //! Runs one transaction on a plain map and compares every known result.
 
 use super::content::{Content, Store};
-use crate::Ryow;
 use history::{History, KeyId, Operation, Predicate, Range, Row, TxnId};
+use isolation::Ryow;
 use std::collections::BTreeMap;
 
 /// What a transaction leaves in the keys it wrote.

@@ -5,7 +5,7 @@
 //! one contains the other the larger is forgotten.
 
 use super::orders::Set;
-use crate::Rule;
+use isolation::Rule;
 
 /// The most transactions of a graph.
 pub(super) const NODES_MAX: usize = 8;

@@ -12,8 +12,8 @@ use super::content::{Store, initial_store};
 use super::orders::{Effective, Set};
 use super::replay::Replay;
 use super::{Effort, Found, Stop, admit};
-use crate::{Event, Level, Options, Witness};
 use history::History;
+use isolation::{Event, Level, Options, Witness};
 use std::collections::HashSet;
 
 /// The largest history that is tried.

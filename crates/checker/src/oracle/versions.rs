@@ -2,8 +2,8 @@
 
 use super::content::Content;
 use super::scenario::{Expected, Participant, What};
-use crate::Ryow;
 use history::{KeyId, Values};
+use isolation::Ryow;
 
 /// The versions of one key, the initial one first, and the reads that must have seen one of them.
 pub(super) struct Versions<'s, 'h> {

@@ -11,12 +11,12 @@
 //! counting ([`crate::pigeonhole`]): without one of them a search would have to find out what counting says.
 
 use super::{Reduced, reduce_once};
-use crate::Level;
+use crate::Crowd;
 use crate::eager::light;
 use crate::restrict::restrict_for;
 use crate::rows;
-use crate::verdict::{Evidence, Options, Verdict};
 use history::{History, Id, TxnId};
+use isolation::{Evidence, Level, Options, Verdict};
 
 /// What is at most this small is small enough to look at.
 const TRANSACTIONS_WANTED: usize = 10;
@@ -41,7 +41,7 @@ pub(super) fn smaller(
         || rows::has_many(history)
         || options.mixed
         || !level.modules().is_empty()
-        || evidence.crowd(history).is_some()
+        || Crowd::shown_by(evidence, history).is_some()
     {
         return best;
     }

@@ -10,10 +10,9 @@
 use super::Reducing;
 use super::observed::Observed;
 use crate::certify::contradicts_itself;
-use crate::levels::Rule;
 use crate::oracle::tiny::{Sketch, SketchOp, SketchTxn};
-use crate::verdict::Ryow;
 use history::{History, Id, Status, TxnId};
+use isolation::{Rule, Ryow};
 
 impl Reducing<'_> {
     /// Leaves out what was aborted, all at once or each by itself.

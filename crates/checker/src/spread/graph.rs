@@ -434,7 +434,7 @@ impl Regions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Level, Options, Rule};
+    use isolation::{Level, Options, Rule};
 
     #[test]
     fn stretches_that_touch_are_one() {

@@ -11,10 +11,10 @@ use super::digest::{Deed, Digest};
 use super::graph::Layout;
 use super::lanes::{Lanes, Seen};
 use super::{DOUBTFUL, NONE, Open};
-use crate::gallop::gallop;
 use crate::timestamped::online::Datum;
 use crate::timestamped::shards::{Label, Literal, Numbers};
 use history::ValueId;
+use isolation::gallop;
 use rustc_hash::FxHashMap;
 
 /// The home of some keys.

@@ -15,11 +15,11 @@
 //! **Cost.** Finding who wrote a value walks the history once for each finding that is told.
 
 use super::{Axiom, Content, Finding, Refusal, Report, check_counting, order};
-use crate::{
+use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId, ValueRef};
+use isolation::{
     Anomaly, Edge, EdgeKind, Evidence, Level, Options, Outcome, Reason, Rule, Stats, Undecided, Verdict,
     Witness,
 };
-use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId, ValueRef};
 
 /// Checks by timestamps and gives the answer in the form of every other check: the evidence is that of
 /// the first finding, the statistics count them all.

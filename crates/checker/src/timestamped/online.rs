@@ -70,8 +70,8 @@ pub use sharded::{Here, Sharded, Standing, Workers};
 pub use txns::Named;
 
 use super::{Axiom, Refusal, decides};
-use crate::{Level, Rule, Ryow};
 use history::{Name, Timestamp};
+use isolation::{Level, Rule, Ryow};
 use keys::Keys;
 use sessions::Sessions;
 use stamp::Stamp;

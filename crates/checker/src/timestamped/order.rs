@@ -13,8 +13,8 @@
 //! snapshot is found by galloping back from the transaction's own rank, `O(log w)` for `w` commits during
 //! the transaction. Memory: 8 bytes a transaction, 16 while it is made.
 
-use crate::{Event, Witness};
 use history::{History, Id, NameRef, Operation, Status, Timestamp, TxnId};
+use isolation::{Event, Witness};
 use std::cmp::Ordering;
 
 /// How many ranks share one entry of [`Order::floor`].

@@ -17,8 +17,8 @@ use super::local::Own;
 use super::replay::{Replay, content, wrong};
 use super::view::View;
 use super::{Axiom, Content, Finding};
-use crate::Ryow;
 use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, TxnId, ValueId};
+use isolation::Ryow;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The order in which rows come back.

@@ -13,8 +13,8 @@ use super::order::Order;
 use super::state::State;
 use super::view::View;
 use super::{Axiom, Content, Finding};
-use crate::{Options, Ryow, Undecided};
 use history::{History, KeyId, OpId, Point, PointKind, Timestamp, TxnId, ValueId, Values};
+use isolation::{Options, Ryow, Undecided};
 
 /// How many transactions pass between two looks at the budget.
 const PATIENCE: usize = 4096;

@@ -13,8 +13,8 @@
 
 use super::order::break_tie;
 use super::{Axiom, Content, Finding};
-use crate::{Level, Options, Rule};
 use history::{History, Timestamp, Transaction, TxnId};
+use isolation::{Level, Options, Rule};
 
 pub(super) fn check(history: &History, level: Level, options: &Options, found: &mut impl FnMut(Finding)) {
     let serial = level.rule == Rule::Serializable;

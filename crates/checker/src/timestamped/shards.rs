@@ -35,8 +35,8 @@ pub use sessions::{Ends, Sessions};
 pub use shard::Shard;
 
 use super::{Axiom, Finding, decides, evidence};
-use crate::{Level, Options, Outcome, Rule, Ryow, implications};
 use history::{History, Id, Status, TxnId};
+use isolation::{Level, Options, Outcome, Rule, Ryow, implications};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 

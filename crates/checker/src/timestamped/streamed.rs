@@ -16,9 +16,11 @@
 use super::online::Datum;
 use super::versions::{Version, Versions};
 use super::{Refusal, decides};
-use crate::coverage::{Coverage, Habits, Use};
-use crate::{Level, Rule};
 use history::{History, Id, Name, NameRef, PointKind, Status, Timestamp, ValueId};
+use isolation::{
+    Level, Rule,
+    coverage::{Coverage, Habits, Use},
+};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 

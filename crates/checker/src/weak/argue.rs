@@ -15,10 +15,9 @@ use crate::explain::{
     Effort, Pending, all_struck, direct_contradiction, finished, incompatible_lists, of_contradiction,
     of_contradiction_but, shown_by, unexplained_value, write_op,
 };
-use crate::levels::{Level, Rule};
 use crate::observe::{INITIAL, NONE, Problem, Read, Refusal, Standing, Txn};
-use crate::verdict::{Argument, Case, Edge, EdgeKind, Options, Reason, Supposition};
 use history::{History, KeyId, OpId, TxnId};
+use isolation::{Argument, Case, Edge, EdgeKind, Level, Options, Reason, Rule, Supposition};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

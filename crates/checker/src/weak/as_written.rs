@@ -23,11 +23,9 @@
 //! reader, which mostly are near each other, and among no more operations altogether than there are.
 
 use super::Sight;
-use crate::gallop::gallop;
-use crate::levels::{Level, Rule};
 use crate::observe::{NONE, normal};
-use crate::verdict::{Budget, Options, Ryow, Undecided};
 use history::{History, Id, KeyId, OpId, Point, PointKind, Status, Transaction, TxnId, ValueId};
+use isolation::{Budget, Level, Options, Rule, Ryow, Undecided, gallop};
 use rustc_hash::FxHashSet;
 
 /// What directly precedes a transaction, as far as it counts.
@@ -380,8 +378,8 @@ impl Lane {
 mod tests {
     use super::*;
     use crate::oracle::{self, tiny::Shape};
-    use crate::verdict::Verdict;
     use history::formats::notation;
+    use isolation::Verdict;
 
     fn explains_at(level: &str, text: &str) -> bool {
         let history = notation::parse(text).expect("the notation is right");

@@ -8,9 +8,8 @@
 //! *Cost*: the versions of the keys concerned. *Invariant*: afterwards [`Problem::chains`] alone says all that lists
 //! show; a contradiction among them is a cycle of chains.
 
-use crate::budget::Budget;
 use crate::observe::{INITIAL, Problem, Standing};
-use crate::verdict::Undecided;
+use isolation::{Budget, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Adds to the chains that nothing lies between a version and the one that is known to build on it.

@@ -22,19 +22,16 @@
 mod found;
 
 use super::cycle;
-use crate::budget::Meter;
 use crate::contents::Contents;
-use crate::levels::Level;
-use crate::modules;
 use crate::observe::normal;
 use crate::pipeline::Decision;
 use crate::rows::{Claim, Test, Universe};
 use crate::scripts::Seen;
-use crate::verdict::{Budget, Ryow, Undecided, Witness};
 use found::{Answer, Found};
 use history::{
     History, Id, KeyId, OpId, Operation, Predicate, Row, Status, Transaction, TxnId, ValueId, ValueRef,
 };
+use isolation::{Budget, Level, Meter, Ryow, Undecided, Witness, modules};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Decides a history.

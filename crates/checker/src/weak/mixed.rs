@@ -12,11 +12,10 @@
 //! *Source*: Adya 1999, §3.4 (mixed serialization graphs, definition of mixing-correct).
 
 use super::{Asked, Setting, Sight, Strict, Strictness, decide_asked, dirty};
-use crate::levels::{Level, Rule};
 use crate::looked_at::LookedAt;
 use crate::pipeline::Decision;
-use crate::verdict::{Options, Stats};
 use history::History;
+use isolation::{Level, Options, Rule, Stats};
 
 /// What a transaction asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +97,9 @@ pub(crate) fn decide_mixed(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Level, Options, Verdict, check};
+    use crate::check;
     use history::formats::notation;
+    use isolation::{Level, Options, Verdict};
 
     fn verdict(text: &str) -> &'static str {
         let history = notation::parse(text).expect("the notation is right");

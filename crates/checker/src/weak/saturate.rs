@@ -13,11 +13,10 @@
 //! *Source*: AWDIT (Møldrup et al., PLDI 2025), algorithms 1 to 3, in our terms.
 
 use super::{Sight, cycle, marked};
-use crate::budget::{Budget, Meter};
 use crate::constrain::Known;
 use crate::observe::{NONE, Problem, Read, Standing, Txn};
-use crate::verdict::Undecided;
 use history::{History, Id, OpId, Status};
+use isolation::{Budget, Meter, Undecided};
 use rustc_hash::FxHashSet;
 
 /// Decides it; `Err` are transactions that already have no explanation. `None`: not by saturation.

@@ -27,8 +27,9 @@ use crate::constrain::Known;
 use crate::core;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::schedule::{self, Scheduled};
-use crate::verdict::{Budget, Undecided};
+use crate::solving::interrupt;
 use history::{History, KeyId, OpId, Operation};
+use isolation::{Budget, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 use solver::{Counters, Graph, Lit, Node, Progress, Solver, Var};
 
@@ -205,7 +206,7 @@ impl<'a> Search<'a> {
     ) -> Self {
         let nodes = graph.len();
         let mut solver = Solver::new(graph.clone(), position);
-        budget.interrupt(&mut solver);
+        interrupt(&mut solver, budget);
         let session = (problem.txns.iter())
             .map(|&txn| history.transaction(txn))
             .map(|transaction| (transaction.session().0, transaction.is_committed()))

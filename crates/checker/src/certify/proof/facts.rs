@@ -2,8 +2,8 @@
 
 use super::Atom;
 use crate::certify::content::Seen;
-use crate::{Level, Rule, Ryow};
 use history::{History, Id, KeyId, Operation, Status, Transaction, ValueId};
+use isolation::{Level, Rule, Ryow};
 use rustc_hash::FxHashMap;
 
 /// Cores beyond this are not proved: real time alone is a fact for every two of them.

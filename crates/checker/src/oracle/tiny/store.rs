@@ -13,8 +13,8 @@
 use super::plant::plant;
 use super::random::Random;
 use super::sketch::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn, key_name, key_place, session_name};
-use crate::Ryow;
 use history::{Comparison, History, Lock, Name, Span, Status};
+use isolation::Ryow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often each kind of operation occurs, as weights.

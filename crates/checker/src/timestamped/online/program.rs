@@ -11,9 +11,9 @@
 
 use super::datum::{Condition, Datum};
 use super::keys::KeyNo;
-use crate::Ryow;
 use crate::timestamped::Axiom;
 use history::Name;
+use isolation::Ryow;
 
 /// An operation that outlives the history it came from.
 #[derive(Clone, Debug, PartialEq)]

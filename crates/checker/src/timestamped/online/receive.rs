@@ -21,12 +21,12 @@ use super::timeline::Timeline;
 use super::txns::{Class, Moment, NOBODY, Named, Touch, Txn, TxnNo};
 use super::watch::Watcher;
 use super::{Found, Kind, Online};
-use crate::Ryow;
 use crate::timestamped::Axiom;
 use history::{
     History, Id, KeyId, Name, Operation, Point, PointKind, Row, SessionId, Status, Timestamp, Transaction,
     ValueId,
 };
+use isolation::Ryow;
 use std::collections::BTreeMap;
 use std::io;
 

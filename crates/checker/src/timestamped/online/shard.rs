@@ -20,7 +20,7 @@ use super::stamp::Stamp;
 use super::txns::TxnNo;
 use super::{Counters, Found, Online, Settings, Size};
 use crate::timestamped::shards::home;
-use crate::{Level, Ryow};
+use isolation::{Level, Ryow};
 use std::io::{self, Read};
 
 /// A worker.

@@ -9,8 +9,8 @@ use super::super::order::is_read_only;
 use super::label::{Literal, Numbered, home};
 use super::sessions::{Ends, Moment, ends};
 use super::{Label, Suspects, Whole, takes_part};
-use crate::{Level, Rule};
 use history::{History, Id, KeyId, Point, PointKind, Timestamp, Transaction, ValueId, Values};
+use isolation::{Level, Rule};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 

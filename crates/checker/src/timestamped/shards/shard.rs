@@ -9,8 +9,8 @@ use super::digest::{Deed, Digest, Entry, NOTHING};
 use super::label::{Literal, Numbers};
 use super::sessions::Moment;
 use super::{Label, Suspects};
-use crate::{Level, Rule};
 use history::{Timestamp, ValueId};
+use isolation::{Level, Rule};
 
 /// How many times the longest transaction so far versions are kept back.
 const REACH: i64 = 4;

@@ -19,12 +19,12 @@
 //! *Cost*: keys times predicate writes times contents. *Source*: Adya 1999 §3.2 (PL-1) with §4.3's predicate reads.
 
 use super::Written;
-use crate::budget::Meter;
 use crate::contents::Contents;
 use crate::rows::{Claim, Test};
 use crate::scripts::Seen;
-use crate::verdict::{Budget, Undecided};
+use crate::solving::interrupt;
 use history::{History, Id, KeyId, OpId, Operation, Predicate, Status, TxnId, ValueId};
+use isolation::{Budget, Meter, Undecided};
 use rustc_hash::FxHashMap;
 use solver::{Graph, Lit, Progress, Solver, Var};
 
@@ -279,7 +279,7 @@ impl<'f, 'a, 'h> Counting<'f, 'a, 'h> {
     /// Whether all counts can be right.
     fn settle(mut self) -> Result<Answer, Undecided> {
         let budget = self.found.budget;
-        budget.interrupt(&mut self.solver);
+        interrupt(&mut self.solver, budget);
         loop {
             match self.solver.complete() {
                 Progress::Consistent if self.counts_fit() => return Ok(Answer::Explained),

@@ -6,9 +6,9 @@
 //!
 //! *Cost*: one pass over the operations, a sort of what was left at each key, and for every read a look among that.
 
-use crate::budget::Meter;
+use crate::budget::{Budget, Meter};
 use crate::gallop::gallop;
-use crate::verdict::{Budget, Undecided};
+use crate::verdict::Undecided;
 use history::{History, Id, KeyId, Operation, Point, PointKind, Status, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -62,10 +62,11 @@ pub fn coverage_within(history: &History, budget: &Budget) -> Result<Coverage, U
 
 /// What transactions did to a key so far.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Use {
+pub struct Use {
     /// The session that used it first, plus one.
     session: u32,
-    pub(crate) is_shared: bool,
+    /// Whether several sessions used it.
+    pub is_shared: bool,
     is_written: bool,
     /// How many transactions both read and wrote it.
     read_and_written: u32,
@@ -76,40 +77,47 @@ pub(crate) struct Use {
 impl Use {
     /// A session, counted from one, uses the key.
     #[inline]
-    pub(crate) fn touch(&mut self, session: u32) {
+    pub fn touch(&mut self, session: u32) {
         self.is_shared |= self.session != 0 && self.session != session;
         self.session = if self.session == 0 { session } else { self.session };
     }
 
     /// A transaction read or wrote the key, and wrote something.
     #[inline]
-    pub(crate) fn note(&mut self, read: bool, wrote: bool, wrote_something: bool) {
+    pub fn note(&mut self, read: bool, wrote: bool, wrote_something: bool) {
         self.read_and_written += u32::from(read && wrote);
         self.read_for_others |= read && !wrote && wrote_something;
         self.is_written |= wrote;
     }
 
-    pub(crate) fn is_used(&self) -> bool {
+    /// Whether any session used it.
+    pub fn is_used(&self) -> bool {
         self.session != 0
     }
 }
 
 /// What transactions of a history do, beside what they do to single keys.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Habits {
-    pub(crate) aborted_writes: bool,
-    pub(crate) overwrites_itself: bool,
-    /// How many read and wrote two keys or more.
-    pub(crate) reads_two: usize,
-    pub(crate) writes_two: usize,
-    pub(crate) predicates: bool,
-    pub(crate) two_in_a_session: bool,
-    pub(crate) clocks: bool,
+pub struct Habits {
+    /// Whether an aborted one wrote.
+    pub aborted_writes: bool,
+    /// Whether one wrote a key twice.
+    pub overwrites_itself: bool,
+    /// How many read two keys or more.
+    pub reads_two: usize,
+    /// How many wrote two keys or more.
+    pub writes_two: usize,
+    /// Whether one read by predicate.
+    pub predicates: bool,
+    /// Whether a session had two of them.
+    pub two_in_a_session: bool,
+    /// Whether clients recorded clocks.
+    pub clocks: bool,
 }
 
 impl Habits {
     /// The anomalies that cannot be shown.
-    pub(crate) fn blind_spots<'u>(&self, uses: impl Iterator<Item = &'u Use> + Clone) -> Vec<BlindSpot> {
+    pub fn blind_spots<'u>(&self, uses: impl Iterator<Item = &'u Use> + Clone) -> Vec<BlindSpot> {
         let any = |holds: &dyn Fn(&Use) -> bool| uses.clone().any(holds);
         let conditions = [
             ("G1a", self.aborted_writes, "no aborted transaction wrote"),

@@ -493,13 +493,13 @@ impl Level {
     }
 
     /// The same, taking what its modules call likely for certain; none if that is what it is, or nothing is.
-    pub(crate) fn hinted(self) -> Option<Self> {
+    pub fn hinted(self) -> Option<Self> {
         let own = self.own.filter(|own| !own.hinted && !own.definition.modules.is_empty())?;
         Some(Self { own: Some(Own { hinted: true, ..own }), ..self })
     }
 
     /// Whether what is likely is taken for certain.
-    pub(crate) fn is_hinted(self) -> bool {
+    pub fn is_hinted(self) -> bool {
         self.own.is_some_and(|own| own.hinted)
     }
 

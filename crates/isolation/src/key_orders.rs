@@ -15,8 +15,8 @@
 //! *Cost*: one look-up per operation, and a sort per key for real time.
 
 use crate::custom::Definition;
+use crate::levels::{Level, Rule};
 use crate::modules::{Additions, Module, neighbours_in_time};
-use crate::{Level, Rule};
 use history::{History, KeyId, Operation, SessionId, Status, Transaction, TxnId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;

@@ -8,7 +8,6 @@
 //! *Cost*: a counter per step of work, a clock reading per [`STRIDE`] steps.
 
 use crate::verdict::Undecided;
-use solver::Solver;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -95,33 +94,24 @@ impl Budget {
     }
 
     /// As [`exhausted`](Self::exhausted), for the question mark.
-    pub(crate) fn check(&self) -> Result<(), Undecided> {
+    pub fn check(&self) -> Result<(), Undecided> {
         self.exhausted().map_or(Ok(()), Err)
     }
 
-    /// Makes a solver stop when the budget is used up.
-    pub(crate) fn interrupt(&self, solver: &mut Solver) {
-        let stop = self.clone();
-        solver.set_interrupt(move || stop.exhausted().is_some());
-        if self.steps.is_some() {
-            solver.set_interrupt_every(1);
-        }
-    }
-
     /// Counts the work of a loop.
-    pub(crate) fn meter(&self) -> Meter<'_> {
+    pub fn meter(&self) -> Meter<'_> {
         Meter { budget: self, left: Cell::new(self.stride()) }
     }
 
     /// How many steps there are between two looks.
-    pub(crate) fn stride(&self) -> u32 {
+    pub fn stride(&self) -> u32 {
         if self.steps.is_some() { 1 } else { STRIDE }
     }
 }
 
 /// Counts the work of a loop and asks a budget now and then.
 #[derive(Debug)]
-pub(crate) struct Meter<'b> {
+pub struct Meter<'b> {
     budget: &'b Budget,
     left: Cell<u32>,
 }
@@ -129,13 +119,13 @@ pub(crate) struct Meter<'b> {
 impl Meter<'_> {
     /// A step of work was done.
     #[inline]
-    pub(crate) fn step(&self) -> Result<(), Undecided> {
+    pub fn step(&self) -> Result<(), Undecided> {
         self.steps(1)
     }
 
     /// So many steps of work were done, or are about to be.
     #[inline]
-    pub(crate) fn steps(&self, count: usize) -> Result<(), Undecided> {
+    pub fn steps(&self, count: usize) -> Result<(), Undecided> {
         match self.left.get().checked_sub(count.try_into().unwrap_or(u32::MAX)) {
             Some(left) if left > 0 => {
                 self.left.set(left);

@@ -12,7 +12,6 @@
 //! [`CommitOrder`], all of which can also be asked for in a file of levels ([`crate::Definition`]).
 
 use crate::levels::Level;
-use crate::problem::{Problem, through};
 use history::{History, Id, KeyId, NameRef, Status, Transaction, TxnId};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -92,7 +91,7 @@ impl Linearizable {
 
 /// The order of the intervals of some transactions. What follows through a third one is left out; nothing is ordered after a
 /// transaction of unknown outcome.
-pub(crate) fn neighbours_in_time<'h>(
+pub fn neighbours_in_time<'h>(
     transactions: impl Iterator<Item = Transaction<'h>>,
     clock_skew: i64,
 ) -> Vec<(TxnId, TxnId)> {
@@ -315,7 +314,7 @@ fn wrong(transaction: &Transaction<'_>, field: &str, expected: &str) -> String {
 
 /// All that the modules of a level add: which transaction comes before which, and which module says so. Nothing follows
 /// a transaction of unknown outcome; what it leads to follows what leads to it.
-pub(crate) fn additions(history: &History, level: Level) -> Result<Vec<(TxnId, TxnId, u32)>, String> {
+pub fn additions(history: &History, level: Level) -> Result<Vec<(TxnId, TxnId, u32)>, String> {
     let mut edges: Vec<(u32, u32, u32)> = Vec::new();
     let mut versions: Vec<(u32, u32, u32)> = Vec::new();
     for (module, by) in level.modules().iter().zip(0..) {
@@ -345,21 +344,39 @@ pub(crate) fn additions(history: &History, level: Level) -> Result<Vec<(TxnId, T
 }
 
 /// Whether some module says what is likely.
-pub(crate) fn has_hints(history: &History, level: Level) -> bool {
+pub fn has_hints(history: &History, level: Level) -> bool {
     level.modules().iter().any(|module| {
         let mut additions = Additions::default();
         module.add(history, &mut additions).is_ok() && !additions.likely.is_empty()
     })
 }
 
-/// Adds what modules add to a problem. What they refuse was refused before.
-pub(crate) fn adopt(history: &History, level: Level, problem: &mut Problem) {
-    if level.modules().is_empty() {
-        return;
+/// The order of the nodes that are kept, also where it leads through others.
+pub fn through(edges: &[(u32, u32, u32)], nodes: usize, keep: impl Fn(u32) -> bool) -> Vec<(u32, u32, u32)> {
+    if edges.iter().all(|&(first, second, _)| keep(first) && keep(second)) {
+        return edges.to_vec();
     }
-    let added = additions(history, level).unwrap_or_default();
-    let pairs = added
-        .into_iter()
-        .filter_map(|(first, second, by)| Some((problem.find(first)?, problem.find(second)?, by)));
-    problem.added = pairs.collect();
+    let mut after: FxHashMap<u32, Vec<(u32, u32)>> = FxHashMap::default();
+    for &(first, second, by) in edges {
+        after.entry(first).or_default().push((second, by));
+    }
+    let mut found = Vec::new();
+    let mut seen = vec![u32::MAX; nodes];
+    for first in (0..nodes as u32).filter(|&node| keep(node) && after.contains_key(&node)) {
+        let mut work = vec![first];
+        while let Some(node) = work.pop() {
+            for &(next, by) in after.get(&node).into_iter().flatten() {
+                if std::mem::replace(&mut seen[next as usize], first) == first {
+                    continue;
+                }
+                // Nothing comes before itself: such a circle is left to those that are on it.
+                if keep(next) && next != first {
+                    found.push((first, next, by));
+                } else if !keep(next) {
+                    work.push(next);
+                }
+            }
+        }
+    }
+    found
 }

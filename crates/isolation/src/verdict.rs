@@ -1,11 +1,10 @@
 //! What goes into a check and what comes out: options, verdict, evidence.
 
-pub use crate::budget::Budget;
-use crate::eager::{Passes, Strategy};
+use crate::budget::Budget;
+use crate::strategy::{Passes, Strategy};
 use history::{History, KeyId, OpId, TxnId};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
-use solver::Counters;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ pub struct Options {
 
 impl Options {
     /// How many threads to use.
-    pub(crate) fn cores(&self) -> usize {
+    pub fn cores(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             threads => threads,
@@ -346,31 +345,9 @@ impl Stats {
     }
 
     /// Records all numbers of others.
-    pub(crate) fn record_all(&mut self, others: Self) {
+    pub fn record_all(&mut self, others: Self) {
         for (name, value) in others.entries {
             self.record(name, value);
-        }
-    }
-
-    /// Records what a search did.
-    pub(crate) fn record_search(&mut self, counters: &Counters) {
-        let Counters { variables, decisions, propagations, conflicts, exclusions, visited, edges, cycles } =
-            *counters;
-        let [one, two, three, more] = cycles;
-        for (name, count) in [
-            ("known_edges", edges),
-            ("questions", variables),
-            ("decisions", decisions),
-            ("propagations", propagations),
-            ("exclusions", exclusions),
-            ("conflicts", conflicts),
-            ("cycles_of_width_1", one),
-            ("cycles_of_width_2", two),
-            ("cycles_of_width_3", three),
-            ("cycles_wider", more),
-            ("visited", visited),
-        ] {
-            self.record(name, count as f64);
         }
     }
 }
@@ -463,7 +440,7 @@ impl Argument {
     }
 
     /// All arguments within it, itself included. What several steps share is there once.
-    pub(crate) fn all(&self) -> Vec<&Self> {
+    pub fn all(&self) -> Vec<&Self> {
         let mut all = vec![self];
         let mut seen: FxHashSet<*const Self> = FxHashSet::default();
         let mut next = 0;
@@ -485,7 +462,7 @@ impl Argument {
     }
 
     /// How many steps it has when everything is written out, up to `most`.
-    pub(crate) fn steps(&self, most: usize) -> usize {
+    pub fn steps(&self, most: usize) -> usize {
         let mut steps = 0;
         let mut open = vec![self];
         while let Some(it) = open.pop() {
@@ -499,7 +476,7 @@ impl Argument {
     }
 
     /// The read that is impossible wherever its value came from, if that is what the argument says.
-    pub(crate) fn impossible_read(&self) -> Option<(OpId, KeyId)> {
+    pub fn impossible_read(&self) -> Option<(OpId, KeyId)> {
         if let Some(cases) = &self.cases {
             let mut reads = cases.told.iter().map(|case| case.argument.impossible_read());
             let first = reads.next()??;
@@ -512,7 +489,7 @@ impl Argument {
     }
 
     /// Every edge in it.
-    pub(crate) fn every_edge(&self) -> impl Iterator<Item = &Edge> {
+    pub fn every_edge(&self) -> impl Iterator<Item = &Edge> {
         self.all().into_iter().flat_map(|it| it.edges.iter().chain(&it.support))
     }
 
@@ -540,7 +517,7 @@ impl Evidence {
     }
 
     /// Who wrote what is supposed to have been seen in the case that is shown first.
-    pub(crate) fn supposed_writers(&self, history: &History) -> Vec<TxnId> {
+    pub fn supposed_writers(&self, history: &History) -> Vec<TxnId> {
         let mut writers = Vec::new();
         let mut at = self.cases.as_ref();
         while let Some(case) = at.and_then(|cases| cases.told.first()) {

@@ -8,7 +8,7 @@
 
 /// Where the items that are below end, as `partition_point` says it, looked for from a hint that is at most the length.
 #[inline]
-pub(crate) fn gallop<T>(items: &[T], hint: usize, is_below: impl Fn(&T) -> bool) -> usize {
+pub fn gallop<T>(items: &[T], hint: usize, is_below: impl Fn(&T) -> bool) -> usize {
     let mut step = 1;
     let (from, to) = if hint > 0 && !is_below(&items[hint - 1]) {
         let mut to = hint - 1;
