@@ -17,9 +17,7 @@
 
 use crate::lists;
 use crate::observe::normal;
-use history::{
-    Comparison, History, Id, KeyId, NameRef, Operation, Predicate, Row, Status, ValueId, ValueRef,
-};
+use history::{History, Id, KeyId, Operation, Predicate, Row, Status, ValueId, ValueRef};
 use isolation::{Budget, Ryow, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -142,11 +140,11 @@ impl<'h> Contents<'h> {
                 }
                 Operation::Query { predicate, rows } => {
                     rows.unwrap_or_default().iter().for_each(|row| add(row.key, row.value));
-                    gather_constants(predicate, &mut constants);
+                    constants.extend(constants_of(predicate));
                 }
-                Operation::DeleteWhere { predicate, .. } => gather_constants(predicate, &mut constants),
+                Operation::DeleteWhere { predicate, .. } => constants.extend(constants_of(predicate)),
                 Operation::Update { predicate, set: value, .. } => {
-                    gather_constants(predicate, &mut constants);
+                    constants.extend(constants_of(predicate));
                     constants.insert(value);
                     set.push(self.written(value));
                 }
@@ -214,35 +212,18 @@ fn is_scalar(history: &History, value: ValueId) -> bool {
     value.is_known() && !matches!(history.values().get(value), ValueRef::Null | ValueRef::List(_))
 }
 
-fn gather_constants(predicate: &Predicate, constants: &mut FxHashSet<ValueId>) {
-    match predicate {
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            parts.iter().for_each(|part| gather_constants(part, constants));
-        }
-        Predicate::Not(part) => gather_constants(part, constants),
-        Predicate::Compare { constant, .. } => {
-            constants.insert(*constant);
-        }
-    }
+fn constants_of(predicate: &Predicate) -> impl Iterator<Item = ValueId> {
+    predicate.comparisons().map(|(_, constant)| *constant)
 }
 
-/// Whether a predicate holds of a list that equals none of its constants: a list has no order.
+/// Whether a predicate holds of a list that equals none of its constants.
 fn holds_of_unseen(history: &History, predicate: &Predicate) -> bool {
-    match predicate {
-        Predicate::All(parts) => parts.iter().all(|part| holds_of_unseen(history, part)),
-        Predicate::Any(parts) => parts.iter().any(|part| holds_of_unseen(history, part)),
-        Predicate::Not(part) => !holds_of_unseen(history, part),
-        Predicate::Compare { column, with, .. } => {
-            *with == Comparison::NotEqual && history.values().columns().get(*column) == NameRef::Str("value")
-        }
-    }
+    predicate.holds_of_list(history.values(), &|_| false)
 }
 
 /// Whether a predicate may hold of some list.
 fn may_hold_of_lists(history: &History, predicate: &Predicate) -> bool {
-    let mut constants = FxHashSet::default();
-    gather_constants(predicate, &mut constants);
-    holds_of_unseen(history, predicate) || constants.iter().any(|&constant| is_list(history, constant))
+    holds_of_unseen(history, predicate) || constants_of(predicate).any(|constant| is_list(history, constant))
 }
 
 /// How the lists of each key are looked at: those show their order that are only appended to, every element once, and

@@ -546,7 +546,7 @@ impl Writer<'_> {
                 self.condition(part)?;
                 self.sql.push(')');
             }
-            Condition::Compare(column, with, constant) => self.compare(column, with.symbol(), constant)?,
+            Condition::Compare { column, with, constant } => self.compare(column, with.symbol(), constant)?,
         }
         Ok(())
     }

@@ -71,7 +71,7 @@ pub use passwords::Passwords;
 pub use postgres::Postgres;
 pub use record::{
     Condition, Detail, Header, KeyRange, LIST_COLUMN, Listener, OpRecord, RecordError, Recorder, Request,
-    Response, SCALAR_COLUMN, Sinks, Stamp, Tracer, TxnRecord, Value,
+    Response, SCALAR_COLUMN, Sinks, Stamp, Tracer, TxnRecord, Value, satisfies,
 };
 pub use redb::Redb;
 pub use run::{Client, Counts, Plan, Progress, RunError, RunOptions, Step, Summary, run};

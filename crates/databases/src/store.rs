@@ -7,7 +7,7 @@ use crate::dialect::{encode_element, from_json};
 use crate::driver::{Access, Failure, Session};
 use crate::isolation::Isolation;
 use history::Name;
-use record::{Condition, KeyRange, Request, Response, Value};
+use record::{Condition, KeyRange, Request, Response, Value, satisfies};
 use std::ops::Bound;
 
 /// A range of encoded keys.
@@ -147,7 +147,7 @@ fn rows(
 fn matching(open: &dyn StoreTransaction, condition: &Condition) -> Result<Vec<(Name, Value)>, Failure> {
     match rows(open, &KeyRange::default(), false, usize::MAX)? {
         Response::Rows { rows, .. } => {
-            Ok(rows.into_iter().filter(|(_, value)| condition.holds(value)).collect())
+            Ok(rows.into_iter().filter(|(_, value)| satisfies(condition, value)).collect())
         }
         _ => Ok(Vec::new()),
     }

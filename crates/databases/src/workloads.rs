@@ -204,8 +204,8 @@ fn condition(filter: Filter) -> Condition {
         Column::V2 => V2,
     };
     Condition::All(vec![
-        Condition::Compare(column.into(), Comparison::GreaterOrEqual, Value::Int(filter.low)),
-        Condition::Compare(column.into(), Comparison::Less, Value::Int(filter.high)),
+        Condition::compare(column, Comparison::GreaterOrEqual, Value::Int(filter.low)),
+        Condition::compare(column, Comparison::Less, Value::Int(filter.high)),
     ])
 }
 

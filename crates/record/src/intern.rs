@@ -198,16 +198,7 @@ impl Interner {
     }
 
     fn predicate(&mut self, condition: &Condition) -> Predicate {
-        match condition {
-            Condition::All(parts) => Predicate::All(parts.iter().map(|part| self.predicate(part)).collect()),
-            Condition::Any(parts) => Predicate::Any(parts.iter().map(|part| self.predicate(part)).collect()),
-            Condition::Not(part) => Predicate::Not(Box::new(self.predicate(part))),
-            Condition::Compare(column, with, constant) => Predicate::Compare {
-                column: self.builder.column(column),
-                with: *with,
-                constant: self.value(constant),
-            },
-        }
+        condition.translate(&mut |column, constant| (self.builder.column(column), self.value(constant)))
     }
 }
 
@@ -267,7 +258,7 @@ mod tests {
             initial: vec![("x".into(), Value::List(vec![1.into(), 2.into()])), (Name::Int(3), "text".into())],
             notes: vec![("database".into(), "a \"quoted\" name".into())],
         };
-        let compare = |column: &str, with| Condition::Compare(column.into(), with, Value::Float(0.1));
+        let compare = |column: &str, with| Condition::compare(column, with, Value::Float(0.1));
         let condition = Condition::All(vec![
             compare("a", Comparison::NotEqual),
             Condition::Any(vec![

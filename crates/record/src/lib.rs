@@ -42,5 +42,5 @@ pub use error::RecordError;
 pub use history::{Comparison, History, Lock, Name, Span, Status};
 pub use recorder::{Batch, Listener, Recorder, Sinks};
 pub use records::{Detail, Header, OpRecord, Stamp, TxnRecord};
-pub use request::{Condition, KeyRange, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Value};
+pub use request::{Condition, KeyRange, LIST_COLUMN, Request, Response, SCALAR_COLUMN, Value, satisfies};
 pub use tracer::Tracer;

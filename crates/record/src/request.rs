@@ -1,6 +1,7 @@
 //! What a client asks of a database and what comes back, before anything is interned.
 
-use history::{Comparison, Lock, Name};
+use history::{Comparison, Lock, Name, Predicate};
+use std::cmp::Ordering;
 
 /// A value on its way to or from a database.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,30 +61,14 @@ impl KeyRange {
 }
 
 /// A condition on a value; means what the native format says of `where`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Condition {
-    /// Every part holds.
-    All(Vec<Condition>),
-    /// Some part holds.
-    Any(Vec<Condition>),
-    /// The part does not hold.
-    Not(Box<Condition>),
-    /// A column compared with a scalar; a scalar value answers to the column `value`.
-    Compare(String, Comparison, Value),
-}
+pub type Condition = Predicate<String, Value>;
 
-impl Condition {
-    /// Whether a present value satisfies it.
-    pub fn holds(&self, value: &Value) -> bool {
-        match self {
-            Self::All(parts) => parts.iter().all(|part| part.holds(value)),
-            Self::Any(parts) => parts.iter().any(|part| part.holds(value)),
-            Self::Not(part) => !part.holds(value),
-            Self::Compare(column, with, constant) => column_of(value, column)
-                .filter(|found| **found != Value::Null)
-                .is_some_and(|found| compare(found, *with, constant)),
-        }
-    }
+/// Whether a present value satisfies a condition.
+pub fn satisfies(condition: &Condition, value: &Value) -> bool {
+    condition.holds_if(&|column, with, constant| {
+        let found = column_of(value, column).filter(|found| **found != Value::Null);
+        found.is_some_and(|found| compare(found, with, constant))
+    })
 }
 
 fn column_of<'v>(value: &'v Value, column: &str) -> Option<&'v Value> {
@@ -103,14 +88,7 @@ fn compare(found: &Value, with: Comparison, constant: &Value) -> bool {
         (Value::Float(a), Value::Int(b)) => a.partial_cmp(&(*b as f64)),
         _ => None,
     };
-    match with {
-        Comparison::Equal => order.map_or(found == constant, std::cmp::Ordering::is_eq),
-        Comparison::NotEqual => order.map_or(found != constant, std::cmp::Ordering::is_ne),
-        Comparison::Less => order.is_some_and(std::cmp::Ordering::is_lt),
-        Comparison::LessOrEqual => order.is_some_and(std::cmp::Ordering::is_le),
-        Comparison::Greater => order.is_some_and(std::cmp::Ordering::is_gt),
-        Comparison::GreaterOrEqual => order.is_some_and(std::cmp::Ordering::is_ge),
-    }
+    with.holds(order.map_or(found == constant, Ordering::is_eq), || order)
 }
 
 /// As JSON; a row is an object.
@@ -244,21 +222,24 @@ mod tests {
     #[test]
     fn conditions_mean_what_the_format_says() {
         let row = Value::Row(vec![("v1".into(), Value::Int(3)), ("v2".into(), Value::Null)]);
-        let compare = |column: &str, with, value| Condition::Compare(column.into(), with, value);
-        assert!(compare("v1", Comparison::Equal, Value::Int(3)).holds(&row));
+        let compare = |column: &str, with, value: Value| Condition::compare(column, with, value);
+        assert!(satisfies(&compare("v1", Comparison::Equal, Value::Int(3)), &row));
         assert!(
-            compare("v1", Comparison::Equal, Value::Float(3.0)).holds(&row),
+            satisfies(&compare("v1", Comparison::Equal, Value::Float(3.0)), &row),
             "numbers compare as numbers"
         );
-        assert!(compare("v1", Comparison::NotEqual, "3".into()).holds(&row), "types differ: unequal");
-        assert!(!compare("v1", Comparison::Less, "4".into()).holds(&row), "types differ: not less");
-        assert!(!compare("v2", Comparison::NotEqual, Value::Int(3)).holds(&row), "a null column is missing");
-        assert!(!compare("v9", Comparison::NotEqual, Value::Int(3)).holds(&row), "a missing column");
+        assert!(satisfies(&compare("v1", Comparison::NotEqual, "3".into()), &row), "types differ: unequal");
+        assert!(!satisfies(&compare("v1", Comparison::Less, "4".into()), &row), "types differ: not less");
+        assert!(
+            !satisfies(&compare("v2", Comparison::NotEqual, Value::Int(3)), &row),
+            "a null column is missing"
+        );
+        assert!(!satisfies(&compare("v9", Comparison::NotEqual, Value::Int(3)), &row), "a missing column");
         let not = Condition::Not(Box::new(compare("v9", Comparison::Equal, Value::Int(3))));
-        assert!(not.holds(&row), "the negation of a false comparison holds");
-        assert!(compare("value", Comparison::GreaterOrEqual, Value::Int(3)).holds(&Value::Int(3)));
-        assert!(Condition::All(vec![]).holds(&row));
-        assert!(!Condition::Any(vec![]).holds(&row));
+        assert!(satisfies(&not, &row), "the negation of a false comparison holds");
+        assert!(satisfies(&compare("value", Comparison::GreaterOrEqual, Value::Int(3)), &Value::Int(3)));
+        assert!(satisfies(&Condition::All(vec![]), &row));
+        assert!(!satisfies(&Condition::Any(vec![]), &row));
     }
 
     #[test]

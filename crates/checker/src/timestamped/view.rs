@@ -6,7 +6,7 @@
 //! What operations mean is said once, at [`crate::oracle`]: an absent key and an empty list are the same,
 //! and appending to a scalar makes a list of both.
 
-use history::{Comparison, NameRef, Predicate, ValueId, ValueRef, Values};
+use history::{Predicate, ValueId, ValueRef, Values};
 
 /// The value of a key, borrowed.
 #[derive(Clone, Copy, Debug)]
@@ -99,26 +99,9 @@ impl<'a> View<'a> {
         self.is_present(values)
             && match self {
                 View::Value(id) => predicate.holds(values, id),
-                View::List(_) => self.list_satisfies(predicate, values),
+                View::List(_) => {
+                    predicate.holds_of_list(values, &|constant| self.same(View::Value(constant), values))
+                }
             }
-    }
-
-    /// As [`Predicate::holds`], for a list that has no id: it answers to the column of scalars, equals
-    /// the lists with its elements, and is neither less nor greater than anything.
-    fn list_satisfies(self, predicate: &Predicate, values: &Values) -> bool {
-        match predicate {
-            Predicate::All(parts) => parts.iter().all(|part| self.list_satisfies(part, values)),
-            Predicate::Any(parts) => parts.iter().any(|part| self.list_satisfies(part, values)),
-            Predicate::Not(part) => !self.list_satisfies(part, values),
-            Predicate::Compare { column, with, constant } => {
-                let equal = self.same(View::Value(*constant), values);
-                values.columns().get(*column) == NameRef::Str("value")
-                    && match with {
-                        Comparison::Equal => equal,
-                        Comparison::NotEqual => !equal,
-                        _ => false,
-                    }
-            }
-        }
     }
 }

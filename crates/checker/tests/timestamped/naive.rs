@@ -3,7 +3,7 @@
 //! Shares nothing with the checker but the words. Works on sketches, with owned names and values; the
 //! state is a plain map that is copied whenever that is simpler.
 
-use history::{Comparison, Name, Status, Timestamp};
+use history::{Name, Status, Timestamp};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use taipan_checker::oracle::tiny::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn};
@@ -115,23 +115,10 @@ pub(crate) fn holds(condition: &Condition, datum: &Datum) -> bool {
     if matches!(datum, Datum::Absent | Datum::Unknown) {
         return false;
     }
-    match condition {
-        Condition::All(parts) => parts.iter().all(|part| holds(part, datum)),
-        Condition::Any(parts) => parts.iter().any(|part| holds(part, datum)),
-        Condition::Not(part) => !holds(part, datum),
-        Condition::Compare(name, with, constant) => {
-            let Some(found) = column(datum, name) else { return false };
-            let order = compare(&found, constant);
-            match with {
-                Comparison::Equal => found == *constant,
-                Comparison::NotEqual => found != *constant,
-                Comparison::Less => order == Some(Ordering::Less),
-                Comparison::LessOrEqual => order.is_some_and(Ordering::is_le),
-                Comparison::Greater => order == Some(Ordering::Greater),
-                Comparison::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
-            }
-        }
-    }
+    condition.holds_if(&|name, with, constant| {
+        let found = column(datum, name);
+        found.is_some_and(|found| with.holds(found == *constant, || compare(&found, constant)))
+    })
 }
 
 /// All keys that the sketch mentions.

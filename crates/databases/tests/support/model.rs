@@ -5,6 +5,7 @@ use history::{Comparison, Lock, Name};
 use std::collections::BTreeMap;
 use taipan_databases::{
     Access, Condition, Database, KeyRange, Kind, Request, Response, SCALAR_COLUMN, Schema, Session, Value,
+    satisfies,
 };
 
 type Model = BTreeMap<Name, Value>;
@@ -139,7 +140,7 @@ fn condition(schema: &Schema, random: &mut Random, depth: u32) -> Condition {
                 (Kind::Int, 0) => Value::Text("5".into()),
                 _ => Value::Int(5),
             };
-            Condition::Compare(name, with, constant)
+            Condition::compare(name, with, constant)
         }
         2 => Condition::Not(Box::new(condition(schema, random, depth - 1))),
         kind => {
@@ -215,19 +216,23 @@ fn apply(model: &mut Model, request: &Request) -> Response {
             Response::Rows { rows, exhausted }
         }
         Request::Query { condition } => {
-            Response::Rows { rows: pick(model, &|_, value| condition.holds(value)), exhausted: true }
+            Response::Rows { rows: pick(model, &|_, value| satisfies(condition, value)), exhausted: true }
         }
         Request::Update { condition, set } => {
-            let keys: Vec<Name> =
-                pick(model, &|_, value| condition.holds(value)).into_iter().map(|(key, _)| key).collect();
+            let keys: Vec<Name> = pick(model, &|_, value| satisfies(condition, value))
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect();
             for key in &keys {
                 model.insert(key.clone(), set.clone());
             }
             Response::Changed { count: Some(keys.len() as u64), keys: Some(keys) }
         }
         Request::DeleteWhere { condition } => {
-            let keys: Vec<Name> =
-                pick(model, &|_, value| condition.holds(value)).into_iter().map(|(key, _)| key).collect();
+            let keys: Vec<Name> = pick(model, &|_, value| satisfies(condition, value))
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect();
             for key in &keys {
                 model.remove(key);
             }

@@ -120,18 +120,21 @@ impl<'h> Copier<'h> {
         builder.end()
     }
 
-    fn session(&mut self, session: SessionId, builder: &mut Builder) -> SessionId {
+    /// Copies a session.
+    pub fn session(&mut self, session: SessionId, builder: &mut Builder) -> SessionId {
         let history = self.history;
         *self.sessions[session.index()]
             .get_or_insert_with(|| builder.session(history.sessions().get(session)))
     }
 
-    fn key(&mut self, key: KeyId, builder: &mut Builder) -> KeyId {
+    /// Copies a key.
+    pub fn key(&mut self, key: KeyId, builder: &mut Builder) -> KeyId {
         let history = self.history;
         *self.keys[key.index()].get_or_insert_with(|| builder.key(history.keys().get(key)))
     }
 
-    fn value(&mut self, value: ValueId, builder: &mut Builder) -> ValueId {
+    /// Copies a value, with all that is in it.
+    pub fn value(&mut self, value: ValueId, builder: &mut Builder) -> ValueId {
         if value == ValueId::ABSENT || !value.is_known() || value.as_inline().is_some() {
             return value;
         }
@@ -176,20 +179,14 @@ impl<'h> Copier<'h> {
     }
 
     fn predicate(&mut self, predicate: &Predicate, builder: &mut Builder) -> Predicate {
-        let mut all = |parts: &[Predicate]| parts.iter().map(|it| self.predicate(it, builder)).collect();
-        match predicate {
-            Predicate::All(parts) => Predicate::All(all(parts)),
-            Predicate::Any(parts) => Predicate::Any(all(parts)),
-            Predicate::Not(part) => Predicate::Not(Box::new(self.predicate(part, builder))),
-            Predicate::Compare { column, with, constant } => {
-                let name = self.history.values().columns().get(*column).to_string();
-                let column = builder.column(&name);
-                Predicate::Compare { column, with: *with, constant: self.value(*constant, builder) }
-            }
-        }
+        predicate.translate(&mut |column, constant| {
+            let name = self.history.values().columns().get(*column).to_string();
+            (builder.column(&name), self.value(*constant, builder))
+        })
     }
 
-    fn operation(&mut self, operation: Operation<'_>, builder: &mut Builder) {
+    /// Copies an operation into the open transaction.
+    pub fn operation(&mut self, operation: Operation<'_>, builder: &mut Builder) {
         match operation {
             Operation::Read { key, value, lock } => {
                 let (key, value) = (self.key(key, builder), self.value(value, builder));

@@ -259,16 +259,6 @@ impl Translation {
     }
 
     fn predicate(&self, predicate: &Predicate) -> Predicate {
-        let all = |parts: &[Predicate]| parts.iter().map(|part| self.predicate(part)).collect();
-        match predicate {
-            Predicate::All(parts) => Predicate::All(all(parts)),
-            Predicate::Any(parts) => Predicate::Any(all(parts)),
-            Predicate::Not(part) => Predicate::Not(Box::new(self.predicate(part))),
-            Predicate::Compare { column, with, constant } => Predicate::Compare {
-                column: self.columns[column.index()],
-                with: *with,
-                constant: self.value(*constant),
-            },
-        }
+        predicate.translate(&mut |column, constant| (self.columns[column.index()], self.value(*constant)))
     }
 }

@@ -27,18 +27,8 @@ pub(super) fn about_keys(at: usize) -> Fault {
 /// A column that `predicate` asks for and the row `set` does not have.
 pub(super) fn lost_column(builder: &Builder, predicate: &Predicate, set: ValueId) -> Option<ColumnId> {
     let ValueRef::Row(cells) = builder.value(set) else { return None };
-    let mut open = vec![predicate];
-    while let Some(part) = open.pop() {
-        match part {
-            Predicate::All(parts) | Predicate::Any(parts) => open.extend(parts),
-            Predicate::Not(part) => open.push(part),
-            Predicate::Compare { column, .. } if cells.iter().all(|cell| cell.column != *column) => {
-                return Some(*column);
-            }
-            Predicate::Compare { .. } => {}
-        }
-    }
-    None
+    let lost = |column: &ColumnId| cells.iter().all(|cell| cell.column != *column);
+    predicate.comparisons().map(|(column, _)| *column).find(lost)
 }
 
 /// Why an update of the history is not what it seems, if one is.

@@ -171,7 +171,7 @@ impl Disguise {
             3 => {
                 let wanted = self.values.iter().find(|(other, _)| *other == key).map(|(_, value)| value);
                 let constant = wanted.cloned().unwrap_or(Datum::Int(9));
-                let condition = Condition::Compare("value".to_owned(), Comparison::Equal, constant);
+                let condition = Condition::compare("value", Comparison::Equal, constant);
                 SketchOp::Query { condition, rows: Some(rows) }
             }
             _ => SketchOp::Read { key, value, lock: Lock::None },

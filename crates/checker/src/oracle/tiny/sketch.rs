@@ -5,8 +5,8 @@
 
 use history::formats::notation;
 use history::{
-    Builder, Cell, Comparison, History, Id, KeyId, Lock, Name, Operation, Predicate, Range, Row, Span,
-    Status, Timestamp, Transaction, ValueId, ValueRef,
+    Builder, Cell, History, Id, KeyId, Lock, Name, Operation, Predicate, Range, Row, Span, Status, Timestamp,
+    Transaction, ValueId, ValueRef,
 };
 use std::fmt;
 
@@ -34,17 +34,7 @@ pub enum Datum {
 }
 
 /// An owned predicate.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Condition {
-    /// Every part holds.
-    All(Vec<Condition>),
-    /// Some part holds.
-    Any(Vec<Condition>),
-    /// The part does not hold.
-    Not(Box<Condition>),
-    /// A column compared with a constant.
-    Compare(String, Comparison, Datum),
-}
+pub type Condition = Predicate<String, Datum>;
 
 /// Rows that came back: key and value.
 pub type Rows = Vec<(Name, Datum)>;
@@ -202,17 +192,8 @@ impl Copier<'_> {
     }
 
     fn condition(&self, predicate: &Predicate) -> Condition {
-        let all = |parts: &[Predicate]| parts.iter().map(|part| self.condition(part)).collect();
-        match predicate {
-            Predicate::All(parts) => Condition::All(all(parts)),
-            Predicate::Any(parts) => Condition::Any(all(parts)),
-            Predicate::Not(part) => Condition::Not(Box::new(self.condition(part))),
-            Predicate::Compare { column, with, constant } => Condition::Compare(
-                self.history.values().columns().get(*column).to_string(),
-                *with,
-                self.value(*constant),
-            ),
-        }
+        let columns = self.history.values().columns();
+        predicate.translate(&mut |column, constant| (columns.get(*column).to_string(), self.value(*constant)))
     }
 
     fn operation(&self, operation: Operation<'_>) -> SketchOp {
@@ -304,16 +285,7 @@ impl Maker {
     }
 
     fn predicate(&mut self, condition: &Condition) -> Predicate {
-        match condition {
-            Condition::All(parts) => Predicate::All(parts.iter().map(|part| self.predicate(part)).collect()),
-            Condition::Any(parts) => Predicate::Any(parts.iter().map(|part| self.predicate(part)).collect()),
-            Condition::Not(part) => Predicate::Not(Box::new(self.predicate(part))),
-            Condition::Compare(column, with, constant) => Predicate::Compare {
-                column: self.builder.column(column),
-                with: *with,
-                constant: self.value(constant),
-            },
-        }
+        condition.translate(&mut |column, constant| (self.builder.column(column), self.value(constant)))
     }
 
     fn operation(&mut self, operation: &SketchOp) {

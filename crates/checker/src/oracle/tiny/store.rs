@@ -356,7 +356,7 @@ impl<'s> Simulation<'s> {
         ]);
         let high = self.next_value.clamp(1, 6) as usize;
         let constant = self.random.between(1, high) as i64;
-        let simple = Condition::Compare(column.to_owned(), with, Datum::Int(constant));
+        let simple = Condition::compare(column, with, Datum::Int(constant));
         match self.random.below(12) {
             0 => Condition::Not(Box::new(simple)),
             1 => Condition::Any(vec![simple, self.condition()]),
@@ -773,27 +773,17 @@ fn matching(state: &State, condition: &Condition) -> Vec<Name> {
 
 /// Whether a present value satisfies a condition, for the conditions drawn here.
 fn holds(condition: &Condition, value: &Datum) -> bool {
-    match condition {
-        Condition::All(parts) => parts.iter().all(|part| holds(part, value)),
-        Condition::Any(parts) => parts.iter().any(|part| holds(part, value)),
-        Condition::Not(part) => !holds(part, value),
-        Condition::Compare(column, with, constant) => {
-            let cell = match value {
-                Datum::Row(cells) => cells.iter().find(|(name, _)| name == column).map(|(_, cell)| cell),
-                single => (column == "value").then_some(single),
-            };
-            match (cell, constant) {
-                (Some(Datum::Int(left)), Datum::Int(right)) => match with {
-                    Comparison::Equal => left == right,
-                    Comparison::NotEqual => left != right,
-                    Comparison::Less => left < right,
-                    Comparison::LessOrEqual => left <= right,
-                    Comparison::Greater => left > right,
-                    Comparison::GreaterOrEqual => left >= right,
-                },
-                (Some(_), _) => *with == Comparison::NotEqual,
-                (None, _) => false,
+    condition.holds_if(&|column, with, constant| {
+        let cell = match value {
+            Datum::Row(cells) => cells.iter().find(|(name, _)| name == column).map(|(_, cell)| cell),
+            single => (column == "value").then_some(single),
+        };
+        match (cell, constant) {
+            (Some(Datum::Int(left)), Datum::Int(right)) => {
+                with.holds(left == right, || Some(left.cmp(right)))
             }
+            (Some(_), _) => with == Comparison::NotEqual,
+            (None, _) => false,
         }
-    }
+    })
 }

@@ -10,7 +10,7 @@
 //! **Invariant.** There is no empty list: it is [`Datum::Absent`] (see [`crate::oracle`]). Equal values
 //! have equal hashes, however a list is cut into nodes.
 
-use history::{Comparison, NameRef, Predicate, ValueId, ValueRef, Values};
+use history::{Predicate, ValueId, ValueRef, Values};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -396,56 +396,22 @@ impl fmt::Display for Datum {
 }
 
 /// A predicate that outlives the history it came from.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Condition {
-    All(Vec<Condition>),
-    Any(Vec<Condition>),
-    Not(Box<Condition>),
-    Compare { column: Box<str>, with: Comparison, constant: Datum },
+pub(super) type Condition = Predicate<Box<str>, Datum>;
+
+pub(super) fn condition_of(values: &Values, predicate: &Predicate) -> Condition {
+    predicate.translate(&mut |column, constant| {
+        (values.columns().get(*column).to_string().into(), Datum::of(values, *constant))
+    })
 }
 
-impl Condition {
-    pub(super) fn of(values: &Values, predicate: &Predicate) -> Self {
-        let all = |parts: &[Predicate]| parts.iter().map(|part| Self::of(values, part)).collect();
-        match predicate {
-            Predicate::All(parts) => Self::All(all(parts)),
-            Predicate::Any(parts) => Self::Any(all(parts)),
-            Predicate::Not(part) => Self::Not(Box::new(Self::of(values, part))),
-            Predicate::Compare { column, with, constant } => Self::Compare {
-                column: match values.columns().get(*column) {
-                    NameRef::Str(text) => text.into(),
-                    NameRef::Int(value) => value.to_string().into(),
-                },
-                with: *with,
-                constant: Datum::of(values, *constant),
-            },
-        }
-    }
-
-    /// Whether a key with this value satisfies it.
-    pub(super) fn holds(&self, value: &Datum) -> bool {
-        value.is_present() && value.is_known() && self.evaluate(value)
-    }
-
-    fn evaluate(&self, value: &Datum) -> bool {
-        match self {
-            Self::All(parts) => parts.iter().all(|part| part.evaluate(value)),
-            Self::Any(parts) => parts.iter().any(|part| part.evaluate(value)),
-            Self::Not(part) => !part.evaluate(value),
-            Self::Compare { column, with, constant } => {
-                let Some(found) = cell(value, column) else { return false };
-                let order = || found.compare(constant);
-                match with {
-                    Comparison::Equal => found == constant,
-                    Comparison::NotEqual => found != constant,
-                    Comparison::Less => order() == Some(Ordering::Less),
-                    Comparison::LessOrEqual => order().is_some_and(Ordering::is_le),
-                    Comparison::Greater => order() == Some(Ordering::Greater),
-                    Comparison::GreaterOrEqual => order().is_some_and(Ordering::is_ge),
-                }
-            }
-        }
-    }
+/// Whether a key with this value satisfies a predicate.
+pub(super) fn satisfies(condition: &Condition, value: &Datum) -> bool {
+    value.is_present()
+        && value.is_known()
+        && condition.holds_if(&|column, with, constant| {
+            let found = cell(value, column);
+            found.is_some_and(|found| with.holds(found == constant, || found.compare(constant)))
+        })
 }
 
 /// The value of a column; a scalar or a list answers to `value`.

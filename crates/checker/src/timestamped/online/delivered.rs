@@ -22,7 +22,7 @@
 
 use super::Online;
 use super::codec::{Input, Output, invalid};
-use super::datum::{Condition, Datum};
+use super::datum::{Datum, condition_of};
 use super::stamp::Stamp;
 use history::{History, KeyId, NameRef, Operation, Range, Row, Transaction, ValueId};
 use rustc_hash::FxHashMap;
@@ -296,7 +296,7 @@ fn put_operation(part: &History, operation: Operation<'_>, out: &mut Vec<u8>) ->
         })
     };
     let condition = |out: &mut Vec<u8>, predicate| {
-        out.extend_from_slice(format!("{:?}", Condition::of(part.values(), predicate)).as_bytes());
+        out.extend_from_slice(format!("{:?}", condition_of(part.values(), predicate)).as_bytes());
     };
     let changed = |out: &mut Vec<u8>, count: Option<u64>, keys: Option<&[KeyId]>| {
         out.extend_from_slice(format!("{count:?} {:?}", keys.map(<[KeyId]>::len)).as_bytes());

@@ -9,7 +9,7 @@
 //!
 //! The rules are those of the offline replay ([`super::super::ranges`], [`super::super::replay`]).
 
-use super::datum::{Condition, Datum};
+use super::datum::{Condition, Datum, satisfies};
 use super::keys::KeyNo;
 use crate::timestamped::Axiom;
 use history::Name;
@@ -323,7 +323,7 @@ impl Run<'_> {
     /// What the key had to contribute to a scan, an iterator or a query.
     fn row(&mut self, op: u32, condition: Option<&Condition>, seen: Datum) {
         let filter = |value: Datum| match condition {
-            Some(condition) if !condition.holds(&value) => Datum::Absent,
+            Some(condition) if !satisfies(condition, &value) => Datum::Absent,
             _ => value,
         };
         let fits = |value: &Datum| match seen.is_known() {
@@ -347,7 +347,7 @@ impl Run<'_> {
 
     fn write_where(&mut self, op: u32, condition: &Condition, set: &Datum, reported: Option<bool>) {
         let value = self.outcome.own.over(self.outside);
-        let matches = condition.holds(&value);
+        let matches = satisfies(condition, &value);
         if matches {
             self.outcome.matched.push(op);
         }

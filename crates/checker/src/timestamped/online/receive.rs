@@ -11,7 +11,7 @@
 //! A transaction that does more than that (ranges, predicates, reads of what it appended to) is kept as a
 //! [`Program`] instead.
 
-use super::datum::{Condition, Datum};
+use super::datum::{Datum, condition_of};
 use super::delivered::Delivery;
 use super::keys::{KeyNo, Reader, Seen, Version, VersionKind};
 use super::program::{Act, Own, Program, Region, Rows, Visited};
@@ -465,7 +465,7 @@ impl Online {
                 Operation::Query { predicate, rows: Some(rows) } => {
                     self.check_shape(part, tells, op, rows, None, None);
                     Act::Query {
-                        condition: Condition::of(part.values(), predicate),
+                        condition: condition_of(part.values(), predicate),
                         rows: self.rows(part, rows)?,
                     }
                 }
@@ -505,7 +505,7 @@ impl Online {
             }
             reported = Some(numbers);
         }
-        Ok(Act::WriteWhere { condition: Condition::of(part.values(), predicate), set, count, keys: reported })
+        Ok(Act::WriteWhere { condition: condition_of(part.values(), predicate), set, count, keys: reported })
     }
 
     /// Rows that come twice or out of order, or that the operation does not speak of: wrong whatever the
