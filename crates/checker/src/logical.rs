@@ -23,15 +23,15 @@
 //! *Cost*: one pass. *Source*: boomslang.txt, case #4 (§8.1), which starts a new sub-transaction at every locking read
 //! and write; two are enough, because locks are kept, and say more.
 
-use crate::restrict::{copied_key, copied_value};
 use history::{
-    Builder, History, KeyId, Lock, NameRef, Operation, Predicate, Range, Row, Status, Transaction, ValueId,
+    Builder, Copier, History, KeyId, Lock, NameRef, Operation, Range, Row, Status, Transaction, ValueId,
 };
 use rustc_hash::FxHashSet;
 
 /// The history of logical sub-transactions. The half that reads is called `NAME.reads`, the other one keeps the name.
 pub fn split(history: &History) -> History {
-    let mut splitter = Splitter { history, builder: Builder::new(), sorted: Vec::new() };
+    let mut splitter =
+        Splitter { history, copier: Copier::new(history), builder: Builder::new(), sorted: Vec::new() };
     splitter.sorted = history.keys().ids().collect();
     splitter.sorted.sort_unstable_by_key(|&key| history.keys().get(key));
     splitter.run()
@@ -56,6 +56,7 @@ enum Half {
 
 struct Splitter<'h> {
     history: &'h History,
+    copier: Copier<'h>,
     builder: Builder,
     /// All keys in their order.
     sorted: Vec<KeyId>,
@@ -64,8 +65,8 @@ struct Splitter<'h> {
 impl Splitter<'_> {
     fn run(mut self) -> History {
         for &Row { key, value } in self.history.initial() {
-            let key = copied_key(self.history, &mut self.builder, key);
-            let value = copied_value(self.history, &mut self.builder, value);
+            let key = self.copier.key(key, &mut self.builder);
+            let value = self.copier.value(value, &mut self.builder);
             self.builder.initial(key, value);
         }
         let history = self.history;
@@ -90,7 +91,7 @@ impl Splitter<'_> {
 
     /// Copies the operations of one half, or of both.
     fn half(&mut self, transaction: &Transaction<'_>, name: &str, halves: &[Half], wanted: Half) {
-        let session = self.builder.session(self.history.sessions().get(transaction.session()));
+        let session = self.copier.session(transaction.session(), &mut self.builder);
         self.builder.begin(session);
         self.builder.set_status(transaction.status());
         self.builder.set_id(NameRef::Str(name)).expect("names were unique, and those that are new differ");
@@ -136,78 +137,7 @@ impl Splitter<'_> {
     }
 
     fn copy(&mut self, operation: &Operation<'_>) {
-        let (history, builder) = (self.history, &mut self.builder);
-        let key = |key: KeyId, builder: &mut Builder| copied_key(history, builder, key);
-        let value = |value: ValueId, builder: &mut Builder| copied_value(history, builder, value);
-        let rows_of = |rows: &[Row], builder: &mut Builder| -> Vec<Row> {
-            let copied = rows.iter().map(|row| Row {
-                key: copied_key(history, builder, row.key),
-                value: copied_value(history, builder, row.value),
-            });
-            copied.collect()
-        };
-        let range_of = |range: Range, builder: &mut Builder| Range {
-            from: range.from.map(|from| copied_key(history, builder, from)),
-            to: range.to.map(|to| copied_key(history, builder, to)),
-        };
-        match *operation {
-            Operation::Read { key: at, value: seen, lock } => {
-                let (at, seen) = (key(at, builder), value(seen, builder));
-                builder.read(at, seen, lock);
-            }
-            Operation::Write { key: at, value: wrote } => {
-                let (at, wrote) = (key(at, builder), value(wrote, builder));
-                builder.write(at, wrote);
-            }
-            Operation::Delete { key: at } => {
-                let at = key(at, builder);
-                builder.delete(at);
-            }
-            Operation::Append { key: at, value: element } => {
-                let (at, element) = (key(at, builder), value(element, builder));
-                builder.append(at, element);
-            }
-            Operation::Scan { range, rows } => {
-                let (range, rows) = (range_of(range, builder), rows.map(|rows| rows_of(rows, builder)));
-                builder.scan(range, rows.as_deref());
-            }
-            Operation::Iterate { range, reverse, exhausted, rows } => {
-                let (range, rows) = (range_of(range, builder), rows.map(|rows| rows_of(rows, builder)));
-                builder.iterate(range, reverse, exhausted, rows.as_deref());
-            }
-            Operation::Query { predicate, rows } => {
-                let predicate = copied_predicate(history, builder, predicate);
-                let rows = rows.map(|rows| rows_of(rows, builder));
-                builder.query(predicate, rows.as_deref());
-            }
-            Operation::Update { predicate, set, count, keys } => {
-                let (predicate, set) = (copied_predicate(history, builder, predicate), value(set, builder));
-                let keys: Option<Vec<KeyId>> =
-                    keys.map(|keys| keys.iter().map(|&at| key(at, builder)).collect());
-                builder.update(predicate, set, count, keys.as_deref());
-            }
-            Operation::DeleteWhere { predicate, count, keys } => {
-                let predicate = copied_predicate(history, builder, predicate);
-                let keys: Option<Vec<KeyId>> =
-                    keys.map(|keys| keys.iter().map(|&at| key(at, builder)).collect());
-                builder.delete_where(predicate, count, keys.as_deref());
-            }
-        }
-    }
-}
-
-fn copied_predicate(history: &History, builder: &mut Builder, predicate: &Predicate) -> Predicate {
-    let mut all =
-        |parts: &[Predicate]| parts.iter().map(|it| copied_predicate(history, builder, it)).collect();
-    match predicate {
-        Predicate::All(parts) => Predicate::All(all(parts)),
-        Predicate::Any(parts) => Predicate::Any(all(parts)),
-        Predicate::Not(part) => Predicate::Not(Box::new(copied_predicate(history, builder, part))),
-        Predicate::Compare { column, with, constant } => {
-            let name = history.values().columns().get(*column).to_string();
-            let column = builder.column(&name);
-            Predicate::Compare { column, with: *with, constant: copied_value(history, builder, *constant) }
-        }
+        self.copier.operation(*operation, &mut self.builder);
     }
 }
 

@@ -16,7 +16,7 @@
 
 use crate::contents::Contents;
 use crate::rows::Universe;
-use history::{Builder, History, Id, KeyId, Lock, Operation, Range, Row, Status, TxnId, ValueId, ValueRef};
+use history::{Builder, Copier, History, Id, KeyId, Lock, Operation, Row, Status, TxnId, ValueId, ValueRef};
 use isolation::{Budget, Level, Ryow};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -56,7 +56,8 @@ fn restrict_with(history: &History, keep: &[TxnId], keeps_sources: bool, univers
     keep.sort_unstable();
     keep.dedup();
     let writers = Writers::of(history, &keep, universe.as_ref());
-    Copier { history, keep, keeps_sources, universe, writers, builder: Builder::new() }.run()
+    let (copier, builder) = (Copier::new(history), Builder::new());
+    Restrictor { history, copier, keep, keeps_sources, universe, writers, builder }.run()
 }
 
 /// What a scan or an iterator says of every key that it passed; `None` of any other operation, and of rows that no store
@@ -132,8 +133,9 @@ impl Writers {
     }
 }
 
-struct Copier<'h> {
+struct Restrictor<'h> {
     history: &'h History,
+    copier: Copier<'h>,
     keep: Vec<TxnId>,
     keeps_sources: bool,
     /// Where ranges become reads.
@@ -142,7 +144,7 @@ struct Copier<'h> {
     builder: Builder,
 }
 
-impl Copier<'_> {
+impl Restrictor<'_> {
     fn run(mut self) -> Part {
         for &Row { key, value } in self.history.initial() {
             let (key, value) = (self.key(key), self.value(value));
@@ -157,7 +159,7 @@ impl Copier<'_> {
 
     fn transaction(&mut self, txn: TxnId) {
         let transaction = self.history.transaction(txn);
-        let session = self.builder.session(self.history.sessions().get(transaction.session()));
+        let session = self.copier.session(transaction.session(), &mut self.builder);
         self.builder.begin(session);
         self.builder.set_status(transaction.status());
         let name = transaction.name().to_string();
@@ -192,17 +194,8 @@ impl Copier<'_> {
                 let key = self.key(key);
                 self.builder.read(key, seen, lock);
             }
-            Operation::Write { key, value } => {
-                let (key, value) = (self.key(key), self.value(value));
-                self.builder.write(key, value);
-            }
-            Operation::Delete { key } => {
-                let key = self.key(key);
-                self.builder.delete(key);
-            }
-            Operation::Append { key, value } => {
-                let (key, value) = (self.key(key), self.value(value));
-                self.builder.append(key, value);
+            Operation::Write { .. } | Operation::Delete { .. } | Operation::Append { .. } => {
+                self.copier.operation(operation, &mut self.builder);
             }
             // An operation on many keys whose result is unknown constrains nothing; a read of nothing
             // known keeps its place.
@@ -228,25 +221,7 @@ impl Copier<'_> {
             }
             return;
         }
-        match operation {
-            Operation::Scan { range, rows } => {
-                let (range, rows) = (self.bounds(range), self.rows(rows));
-                self.builder.scan(range, rows.as_deref());
-            }
-            Operation::Iterate { range, reverse, exhausted, rows } => {
-                let (range, rows) = (self.bounds(range), self.rows(rows));
-                self.builder.iterate(range, reverse, exhausted, rows.as_deref());
-            }
-            _ => {}
-        }
-    }
-
-    fn bounds(&mut self, range: Range) -> Range {
-        Range { from: range.from.map(|key| self.key(key)), to: range.to.map(|key| self.key(key)) }
-    }
-
-    fn rows(&mut self, rows: Option<&[Row]>) -> Option<Vec<Row>> {
-        Some(rows?.iter().map(|row| Row { key: self.key(row.key), value: self.value(row.value) }).collect())
+        self.copier.operation(operation, &mut self.builder);
     }
 
     /// What a read may still claim to have seen.
@@ -315,46 +290,11 @@ impl Copier<'_> {
     }
 
     fn key(&mut self, key: KeyId) -> KeyId {
-        copied_key(self.history, &mut self.builder, key)
+        self.copier.key(key, &mut self.builder)
     }
 
     fn value(&mut self, value: ValueId) -> ValueId {
-        copied_value(self.history, &mut self.builder, value)
-    }
-}
-
-/// A key of a history as one of another that is being built.
-pub(crate) fn copied_key(history: &History, builder: &mut Builder, key: KeyId) -> KeyId {
-    builder.key(history.keys().get(key))
-}
-
-/// A value of a history as one of another that is being built.
-pub(crate) fn copied_value(history: &History, builder: &mut Builder, value: ValueId) -> ValueId {
-    if value.as_inline().is_some() || !value.is_known() {
-        return value;
-    }
-    match history.values().get(value) {
-        ValueRef::Null => ValueId::ABSENT,
-        ValueRef::Bool(value) => builder.boolean(value),
-        ValueRef::Int(value) => builder.int(value),
-        ValueRef::UInt(value) => builder.uint(value),
-        ValueRef::Float(value) => builder.float(value),
-        ValueRef::Str(text) => builder.text(text),
-        ValueRef::List(elements) => {
-            let elements: Vec<ValueId> =
-                elements.iter().map(|&element| copied_value(history, builder, element)).collect();
-            builder.list(&elements)
-        }
-        ValueRef::Row(cells) => {
-            let columns = history.values().columns();
-            let mut copy = Vec::with_capacity(cells.len());
-            for cell in cells {
-                let name = columns.get(cell.column).to_string();
-                let column = builder.column(&name);
-                copy.push(history::Cell { column, value: copied_value(history, builder, cell.value) });
-            }
-            builder.row(&mut copy)
-        }
+        self.copier.value(value, &mut self.builder)
     }
 }
 
