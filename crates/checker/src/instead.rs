@@ -13,9 +13,9 @@
 //!
 //! *Cost*: at most [`JUDGED_MAX`] checks of a tiny history.
 
-use crate::oracle::tiny::{Datum, Rows, Sketch, SketchOp};
 use history::{History, Name, OpId};
 use isolation::{Options, Verdict};
+use oracle::tiny::{Datum, Rows, Sketch, SketchOp};
 use std::collections::BTreeMap;
 
 /// How many results are tried in all.
@@ -227,10 +227,10 @@ fn arrange(elements: &[Datum], so_far: &mut Vec<Datum>, all: &mut Vec<Datum>) {
 mod tests {
     use super::*;
     use crate::check;
-    use crate::oracle::oracle;
-    use crate::oracle::tiny::Shape;
     use history::formats::notation;
     use isolation::Level;
+    use oracle::oracle;
+    use oracle::tiny::Shape;
 
     fn said(level: &str, text: &str) -> Vec<String> {
         let history = notation::parse(text).expect("well written");

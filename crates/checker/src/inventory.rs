@@ -15,11 +15,11 @@
 
 use crate::naming::common_name;
 use crate::observe::normal;
-use crate::oracle::tiny::{Datum, Sketch, SketchOp};
 use crate::pipeline::{check, check_as_found};
 use crate::restrict::restrict_for;
 use history::{History, Id, KeyId, OpId, Operation, Status, Transaction, TxnId, ValueId, ValueRef};
 use isolation::{Anomaly, Evidence, Level, Options, Ryow, Verdict, implications};
+use oracle::tiny::{Datum, Sketch, SketchOp};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -413,8 +413,8 @@ impl<'h> Scan<'h> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::tiny::Shape;
     use history::formats::notation;
+    use oracle::tiny::Shape;
 
     fn names(text: &str, level: &str) -> Vec<String> {
         let history = notation::parse(text).expect("the notation is right");

@@ -12,7 +12,6 @@
 
 mod alternatives;
 mod answer;
-pub mod certify;
 mod closer;
 mod constrain;
 mod contents;
@@ -29,7 +28,6 @@ mod logical;
 mod looked_at;
 mod naming;
 mod observe;
-pub mod oracle;
 mod parts;
 mod pigeonhole;
 mod pipeline;
@@ -52,6 +50,7 @@ mod survey;
 pub mod timestamped;
 mod weak;
 
+pub use ::{certify, oracle};
 pub use answer::{Answer, answer, answer_sharing, hint, subject};
 pub use closer::{Closer, allowed, look_closer};
 pub use eager::smt;

@@ -13,7 +13,6 @@ use crate::demand::Demand;
 use crate::eager::{self, Found};
 use crate::looked_at::LookedAt;
 use crate::observe::{self, Problem, Refusal, Standing, Txn};
-use crate::oracle;
 use crate::parts;
 use crate::pigeonhole;
 use crate::problem::adopt;
@@ -568,7 +567,7 @@ fn milliseconds(since: Instant) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::tiny::Shape;
+    use oracle::tiny::Shape;
 
     /// Parts explained apart come to what the whole comes to.
     #[test]

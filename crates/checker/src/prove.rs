@@ -2,14 +2,14 @@
 //!
 //! *What*: writes down what must hold of the core with one variable for every two events that matter — which comes
 //! first — and lets the solver find the contradiction, keeping every clause it learns. The cycles and learnt clauses,
-//! in order, are the proof; [`crate::certify`] checks it with code of its own and works out for itself what must hold.
+//! in order, are the proof; [`certify`](mod@certify) checks it with code of its own and works out for itself what must hold.
 //!
 //! *Cost*: the search, with nothing known beforehand: cores are small. *Source*: algorithms.md §8.
 
-use crate::certify::{Atom, Certificate, Lemma};
 use crate::eager::{Refutable, refute};
 use crate::observe::{INITIAL, NONE, Problem, Read, Txn, normal, observe};
 use crate::pigeonhole;
+use certify::{Atom, Certificate, Lemma};
 use history::{History, Id, KeyId, Operation, ValueId};
 use isolation::{Level, Options, Rule, Ryow};
 use rustc_hash::FxHashMap;

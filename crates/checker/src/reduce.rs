@@ -34,7 +34,6 @@ mod hidden;
 mod needless;
 mod observed;
 
-use crate::oracle::tiny::{Sketch, SketchOp, SketchTxn};
 use crate::pigeonhole;
 use crate::prove::TRIED_MAX;
 use crate::restrict::restrict_for;
@@ -43,6 +42,7 @@ use hidden::Hiding;
 use history::{History, Id, Name, OpId, Operation, TxnId};
 use isolation::{Evidence, Level, Options, Verdict};
 use observed::{Observed, is_write};
+use oracle::tiny::{Sketch, SketchOp, SketchTxn};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is left of a violated history.
@@ -490,9 +490,9 @@ fn without(sketch: &Sketch, gone: impl Fn((usize, usize)) -> bool) -> Sketch {
 mod tests {
     use super::*;
     use crate::check;
-    use crate::oracle::oracle;
-    use crate::oracle::tiny::Shape;
     use history::formats::notation;
+    use oracle::oracle;
+    use oracle::tiny::Shape;
 
     const LEVELS: [&str; 8] = [
         "serializable",

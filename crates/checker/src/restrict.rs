@@ -301,10 +301,10 @@ impl Restrictor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::oracle;
-    use crate::oracle::tiny::{Mix, Random, Shape};
     use history::formats::notation;
     use isolation::{Options, Verdict};
+    use oracle::oracle;
+    use oracle::tiny::{Mix, Random, Shape};
 
     fn accepts(history: &History, level: Level, options: &Options) -> bool {
         matches!(oracle(history, level, options), Ok(Verdict::Accepted(_)))

@@ -16,14 +16,14 @@ fn crates() -> BTreeMap<String, String> {
     manifests.collect()
 }
 
-/// Which of our crates a manifest names under `[dependencies]` (not those for tests only).
+/// Which of our crates a manifest names under `[dependencies]`, those of a target included and those for tests not.
 fn uses_of_ours(manifest: &str, ours: &BTreeSet<String>) -> BTreeSet<String> {
-    let mut section = "";
+    let mut counts = false;
     let mut used = BTreeSet::new();
     for line in manifest.lines() {
         if line.starts_with('[') {
-            section = line.trim();
-        } else if section == "[dependencies]" {
+            counts = line.contains("dependencies") && !line.contains("dev-") && !line.contains("build-");
+        } else if counts {
             let name = line.split(['=', '.', ' ']).next().unwrap_or_default();
             let name = name.strip_prefix("taipan-").unwrap_or(name);
             if ours.contains(name) {
@@ -32,6 +32,20 @@ fn uses_of_ours(manifest: &str, ours: &BTreeSet<String>) -> BTreeSet<String> {
         }
     }
     used
+}
+
+/// The table of crates in ARCHITECTURE.md: for each what it holds and which others it may use.
+fn table() -> BTreeMap<String, BTreeSet<String>> {
+    let document = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md is there");
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.strip_prefix("| `")?.split(" | ").collect();
+        let [name, _holds, uses, _must_not] = cells[..] else {
+            panic!("a row has the cells crate, holds, uses, must not: {line}")
+        };
+        let uses = uses.split('`').skip(1).step_by(2).map(str::to_owned);
+        Some((name.trim_end_matches('`').to_owned(), uses.collect()))
+    };
+    document.lines().filter_map(row).collect()
 }
 
 /// Lines of product code, with their place, that `is_bad` in crates that `concerns` selects.
@@ -51,72 +65,23 @@ fn lines(concerns: impl Fn(&str) -> bool, is_bad: impl Fn(&Source, &str) -> bool
 }
 
 #[test]
-fn the_list_of_crates_is_complete() {
-    let document = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md is there");
-    let listed: BTreeSet<String> = document
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
-        .map(|(name, _)| name.to_owned())
-        .collect();
-    let there: BTreeSet<String> = crates().into_keys().collect();
-    assert_eq!(listed, there, "left: the table in ARCHITECTURE.md, right: the folders in crates/");
-}
-
-#[test]
-fn the_lowest_crates_use_nothing_above_them() {
+fn crates_use_what_the_table_allows() {
     let crates = crates();
     let ours: BTreeSet<String> = crates.keys().cloned().collect();
-    for name in ["history", "solver"] {
-        let Some(manifest) = crates.get(name) else { continue };
-        assert_eq!(uses_of_ours(manifest, &ours), BTreeSet::new(), "{name} stands alone");
-    }
-    let isolation = crates.get("isolation").expect("it holds the levels");
-    assert_eq!(uses_of_ours(isolation, &ours), BTreeSet::from(["history".to_owned()]));
-}
-
-#[test]
-fn nothing_uses_the_command_line() {
-    let crates = crates();
-    let ours: BTreeSet<String> = crates.keys().cloned().collect();
-    let broken = crates
-        .iter()
-        .filter(|(_, manifest)| uses_of_ours(manifest, &ours).iter().any(|used| used == "cli"))
-        .map(|(name, _)| name.clone())
-        .collect();
-    expect_none("a library cannot use the program", broken);
-}
-
-#[test]
-fn the_checker_knows_no_renderer_generator_or_database() {
-    let crates = crates();
-    let ours: BTreeSet<String> = crates.keys().cloned().collect();
-    let allowed: BTreeSet<String> = ["history", "isolation", "solver"].map(str::to_owned).into();
-    let Some(manifest) = crates.get("checker") else { return };
-    let used = uses_of_ours(manifest, &ours);
-    assert!(used.is_subset(&allowed), "checker may use {allowed:?} and uses {used:?}");
-}
-
-#[test]
-fn the_certifier_shares_nothing_with_the_search() {
-    let allowed = ["oracle", "levels", "verdict", "certify"];
-    let checker = Source::all().into_iter().filter_map(|source| {
-        let module = source.path.strip_prefix("crates/checker/src/")?.split(['/', '.']).next()?.to_owned();
-        Some(module)
-    });
-    let search: BTreeSet<String> =
-        checker.filter(|module| module != "lib" && !allowed.contains(&module.as_str())).collect();
-    assert!(search.contains("pipeline"), "the search is somewhere else now: {search:?}");
-    let broken = lines(
-        |name| name == "checker",
-        |source, line| {
-            source.path.starts_with("crates/checker/src/certify")
-                && (line.contains("solver::")
-                    || search.iter().any(|module| line.contains(&format!("crate::{module}")))
-                    || line.contains("crate::check(")
-                    || line.contains("crate::{check"))
-        },
+    let used: BTreeMap<String, BTreeSet<String>> =
+        (crates.iter()).map(|(name, manifest)| (name.clone(), uses_of_ours(manifest, &ours))).collect();
+    let allowed = table();
+    let named = |table: &BTreeMap<String, BTreeSet<String>>| table.keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(
+        named(&allowed),
+        named(&used),
+        "left: the table in ARCHITECTURE.md, right: the folders in crates/"
     );
-    expect_none("a certifier that uses the search would repeat its mistakes", broken);
+    let broken = (used.iter())
+        .filter(|&(name, used)| allowed[name] != *used)
+        .map(|(name, used)| format!("{name} uses {used:?}, the table says {:?}", allowed[name]))
+        .collect();
+    expect_none("crates use exactly what the table says", broken);
 }
 
 #[test]

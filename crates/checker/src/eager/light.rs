@@ -404,10 +404,10 @@ impl Scales<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::tiny::Shape;
     use crate::restrict::restrict_for;
     use history::formats::notation;
     use isolation::Verdict;
+    use oracle::tiny::Shape;
 
     /// What is proposed has no explanation by itself, where values tell who wrote them.
     #[test]

@@ -200,7 +200,7 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::tiny::Random;
+    use oracle::tiny::Random;
 
     #[test]
     fn paths_are_those_of_a_search() {

@@ -12,9 +12,9 @@
 //! has an explanation if the whole has one.
 
 use super::observed::{Observed, is_write};
-use crate::oracle::tiny::{Datum, Sketch, SketchOp, SketchTxn};
 use history::{Name, Status};
 use isolation::{Level, Rule};
+use oracle::tiny::{Datum, Sketch, SketchOp, SketchTxn};
 
 /// The order that sessions and clocks give.
 pub(super) struct Hiding<'s> {

@@ -9,10 +9,10 @@
 
 use super::Reducing;
 use super::observed::Observed;
-use crate::certify::contradicts_itself;
-use crate::oracle::tiny::{Sketch, SketchOp, SketchTxn};
+use certify::contradicts_itself;
 use history::{History, Id, Status, TxnId};
 use isolation::{Rule, Ryow};
+use oracle::tiny::{Sketch, SketchOp, SketchTxn};
 
 impl Reducing<'_> {
     /// Leaves out what was aborted, all at once or each by itself.

@@ -7,8 +7,8 @@
 //! its rows, and that any other key of its range may be absent. A query shows its rows, and of any other key that its value does not
 //! match: that can be any value. So does a predicate write, of every key.
 
-use crate::oracle::tiny::{Datum, Sketch, SketchOp};
 use history::Name;
+use oracle::tiny::{Datum, Sketch, SketchOp};
 use std::collections::HashSet;
 
 /// What results show.

@@ -5,7 +5,7 @@
 //! **What.** The order of all other transactions is fixed. A *floating* transaction may commit anywhere from its start, or
 //! from the beginning if it has none, to its reported end, or any time later if it has none; or not at all. If it
 //! took effect its own results count, and it follows what its session committed and what had ended before it
-//! began, as at [`crate::oracle`]. At an instant that it shares with others it may stand anywhere among them.
+//! began, as at [`oracle`](mod@oracle). At an instant that it shares with others it may stand anywhere among them.
 //!
 //! **Steps.**
 //! 1. Without any of them: if that explains everything, nobody took effect. (The caller does that.)

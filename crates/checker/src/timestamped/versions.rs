@@ -98,7 +98,7 @@ impl<T: Copy + Ord> Versions<T> {
 #[cfg(test)]
 mod tests {
     use super::{Datum, Version, Versions};
-    use crate::oracle::tiny::Random;
+    use oracle::tiny::Random;
 
     /// Against a plain list of all versions, wherever a look is not below the floor.
     #[test]

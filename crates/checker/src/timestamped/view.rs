@@ -3,7 +3,7 @@
 //! A history's values are interned and never change, but a list that grew by appends during the replay
 //! may be a value that nobody read: it has no id. A [`View`] is either an id or the pieces of a list.
 //!
-//! What operations mean is said once, at [`crate::oracle`]: an absent key and an empty list are the same,
+//! What operations mean is said once, at [`oracle`](mod@oracle): an absent key and an empty list are the same,
 //! and appending to a scalar makes a list of both.
 
 use history::{Predicate, ValueId, ValueRef, Values};

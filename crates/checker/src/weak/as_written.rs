@@ -377,9 +377,9 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::{self, tiny::Shape};
     use history::formats::notation;
     use isolation::Verdict;
+    use oracle::{self, tiny::Shape};
 
     fn explains_at(level: &str, text: &str) -> bool {
         let history = notation::parse(text).expect("the notation is right");

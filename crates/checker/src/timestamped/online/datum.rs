@@ -7,7 +7,7 @@
 //! before. Versions share what they have in common, and an append costs its own length. Every node knows
 //! the length and a hash of the whole list, so that different lists are told apart at once.
 //!
-//! **Invariant.** There is no empty list: it is [`Datum::Absent`] (see [`crate::oracle`]). Equal values
+//! **Invariant.** There is no empty list: it is [`Datum::Absent`] (see [`oracle`](mod@oracle)). Equal values
 //! have equal hashes, however a list is cut into nodes.
 
 use history::{Predicate, ValueId, ValueRef, Values};

@@ -321,7 +321,7 @@ fn find_in<T>(ring: &VecDeque<T>, before: &mut impl FnMut(&T) -> bool) -> usize 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::tiny::Random;
+    use oracle::tiny::Random;
 
     impl Timed for usize {
         fn stamp(&self) -> Stamp {

@@ -3,9 +3,9 @@
 
 use corpus::Label;
 use history::formats::{ReadOptions, read_path};
+use isolation::{Level, Options, Verdict};
 use std::path::Path;
-use taipan_checker::oracle::oracle;
-use taipan_checker::{Level, Options, Verdict};
+use taipan_oracle::oracle;
 
 /// The levels that the columns of the labels speak of; they count session order.
 const LEVELS: [&str; 5] = [

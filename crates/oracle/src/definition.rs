@@ -39,7 +39,7 @@ use super::rules::{Frame, Graph, NODES_MAX, Relation, Step};
 use super::scenario::{self, Participant, Scenario};
 use super::versions::{ExternalRead, OneKey, Versions, permutations};
 use super::{Effort, Found, Stop, admit};
-use crate::oracle::content::Content;
+use crate::content::Content;
 use history::{History, KeyId};
 use isolation::{Level, Options, Rule, Witness};
 

@@ -542,10 +542,10 @@ impl Cut<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::oracle;
-    use crate::oracle::tiny::{Datum, Random, Shape, Sketch, SketchOp, shrink};
     use history::formats::notation;
     use isolation::{Level, Options, Rule, Verdict};
+    use oracle::oracle;
+    use oracle::tiny::{Datum, Random, Shape, Sketch, SketchOp, shrink};
 
     fn levels() -> [Level; 4] {
         let level = |rule, (session, realtime)| Level::new(rule, session, realtime);

@@ -1,7 +1,7 @@
 //! The exhaustive oracle: decides tiny histories at every level, slowly and obviously.
 //!
 //! **What.** [`oracle`] answers whether a history is possible under a level by trying everything. It is
-//! what every clever algorithm of this crate is compared with, so it shares nothing with them: at
+//! what every clever algorithm of the project is compared with, so it shares nothing with them: at
 //! serializability and snapshot isolation it *replays* (no graph, no solver), at the other levels it
 //! enumerates explanations and applies the level's definition as it is written.
 //!
@@ -19,6 +19,19 @@
 //!    explanations; the axiomatic family (`axioms`): all commit orders. Both start from `scenario`.
 //!
 //! **Cost.** Exponential; sets of transactions and states that were tried before are not tried again.
+//!
+//! ```
+//! use history::formats::notation;
+//! use isolation::{Level, Options, Verdict};
+//! use taipan_oracle::oracle;
+//!
+//! // Each of two transactions misses what the other writes: write skew.
+//! let history = notation::parse("s1: r(x,_) w(y,1)\ns2: r(y,_) w(x,1)\n")?;
+//! let verdict = |level| oracle(&history, level, &Options::default());
+//! assert!(matches!(verdict(Level::SNAPSHOT_ISOLATION)?, Verdict::Accepted(_)));
+//! assert!(matches!(verdict(Level::SERIALIZABLE)?, Verdict::Violated(_)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # What operations mean
 //! The same for all of the project; `content` is the code of the first three points.

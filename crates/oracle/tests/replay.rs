@@ -2,9 +2,9 @@
 //! and their variants.
 
 use history::History;
-use taipan_checker::oracle::oracle;
-use taipan_checker::oracle::tiny::{Shape, Sketch, shrink};
-use taipan_checker::{Event, Level, Options, Rule, Ryow, Verdict};
+use isolation::{Event, Level, Options, Rule, Ryow, Verdict};
+use taipan_oracle::oracle;
+use taipan_oracle::tiny::{Shape, Sketch, shrink};
 
 fn shapes() -> Vec<(&'static str, Shape)> {
     vec![

@@ -2,7 +2,7 @@
 //!
 //! Lists grow in place: a transaction that appends keeps only its own elements beside the content it builds on, so a
 //! replay costs as much as what it appends and what it compares, however long the lists become. The meaning of
-//! values is that of [`crate::oracle`]; the code is not shared with it.
+//! values is that of [`oracle`](mod@oracle); the code is not shared with it.
 
 use history::{Comparison, NameRef, Predicate, ValueId, ValueRef, Values};
 

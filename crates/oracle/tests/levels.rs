@@ -1,10 +1,10 @@
 //! The oracle against itself: replay against definition, and the lattice of levels, on random histories.
 
 use history::{History, Operation};
+use isolation::{Level, Options, Rule, Ryow, Verdict, implications};
 use std::collections::HashMap;
-use taipan_checker::oracle::tiny::{Shape, Sketch, shrink};
-use taipan_checker::oracle::{TooLarge, oracle, oracle_by_definition};
-use taipan_checker::{Level, Options, Rule, Ryow, Verdict, implications};
+use taipan_oracle::tiny::{Shape, Sketch, shrink};
+use taipan_oracle::{TooLarge, oracle, oracle_by_definition};
 
 fn shapes() -> Vec<(&'static str, Shape)> {
     vec![

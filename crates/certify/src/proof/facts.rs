@@ -1,7 +1,7 @@
 //! What holds of every explanation of a part, as clauses.
 
 use super::Atom;
-use crate::certify::content::Seen;
+use crate::content::Seen;
 use history::{History, Id, KeyId, Operation, Status, Transaction, ValueId};
 use isolation::{Level, Rule, Ryow};
 use rustc_hash::FxHashMap;

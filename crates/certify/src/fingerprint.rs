@@ -289,8 +289,8 @@ impl Form<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::tiny::{Datum, Shape, Sketch, SketchOp};
     use history::Status;
+    use oracle::tiny::{Datum, Shape, Sketch, SketchOp};
     use std::collections::HashMap;
 
     #[test]

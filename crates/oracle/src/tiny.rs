@@ -8,8 +8,8 @@
 //!
 //! A property test looks like this:
 //! ```
-//! use taipan_checker::oracle::{oracle, tiny::{Shape, shrink}};
-//! use taipan_checker::{Level, Options, Verdict};
+//! use taipan_oracle::{oracle, tiny::{Shape, shrink}};
+//! use isolation::{Level, Options, Verdict};
 //!
 //! let accepted = |history: &history::History, level| {
 //!     matches!(oracle(history, level, &Options::default()), Ok(Verdict::Accepted(_)))
@@ -20,7 +20,7 @@
 //! for seed in 0..200 {
 //!     let history = Shape::everything().history(seed);
 //!     if broken(&history) {
-//!         panic!("seed {seed}:\n{}", taipan_checker::oracle::tiny::Sketch::of(&shrink(&history, broken)));
+//!         panic!("seed {seed}:\n{}", taipan_oracle::tiny::Sketch::of(&shrink(&history, broken)));
 //!     }
 //! }
 //! ```

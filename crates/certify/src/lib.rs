@@ -11,7 +11,7 @@
 //! 1. The fingerprint (`fingerprint`) says whether the certificate is about this history at all.
 //! 2. Accepted: one replay of the witness (`replay`) gives every recorded result, in an order that the level allows.
 //! 3. Violated: the core is cut out of the history (`part`) such that it has an explanation if the whole has one,
-//!    and the exhaustive [`oracle`](mod@crate::oracle) tries all orders of it and finds none; a core that is too large
+//!    and the exhaustive [`oracle`](mod@oracle) tries all orders of it and finds none; a core that is too large
 //!    for that comes with a proof, whose every step is checked (`proof`).
 //!
 //! **Cost.** A witness: one visit an operation, and a sort by time where real time counts. A core: exponential in its
@@ -19,6 +19,19 @@
 //!
 //! **Source.** The separation of search and check is that of proof-producing SAT solvers; see the format in the book's
 //! chapter on certificates.
+//!
+//! ```
+//! use history::formats::notation;
+//! use taipan_certify::{Certificate, Ruling, certify};
+//! use isolation::{Budget, Level, Options};
+//!
+//! let history = notation::parse("s1: r(x,_) w(x,1)\ns2: r(x,1) w(x,2)\n")?;
+//! let verdict = oracle::oracle(&history, Level::SERIALIZABLE, &Options::default())?;
+//! let certificate =
+//!     Certificate::new("history.hist", &history, Level::SERIALIZABLE, &Options::default(), &verdict);
+//! assert_eq!(certify(&history, &certificate, &Budget::unlimited()), Ruling::Certified);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod content;
 mod doom;
@@ -36,9 +49,9 @@ pub use format::Malformed;
 pub use proof::{Atom, Lemma};
 pub use refusal::Refusal;
 
-use crate::oracle::{TooLarge, oracle};
 use history::{History, Id, KeyId, Operation, Status, Transaction, TxnId};
 use isolation::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict, VerdictKind};
+use oracle::{TooLarge, oracle};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -189,14 +202,14 @@ impl Certificate<'_> {
     }
 
     /// The core of a violation as a history of its own, if it is in the history.
-    pub(crate) fn part(&self, history: &History) -> Option<History> {
+    pub fn part(&self, history: &History) -> Option<History> {
         let Claim::Violated { core, .. } = &self.claim else { return None };
         let core = Names::of(history).resolve_all(core).ok()?;
         Some(part::part(history, &core, self.ryow).history)
     }
 
     /// Gives the claim of a violation its proof.
-    pub(crate) fn set_proof(&mut self, lemmas: Vec<Lemma>) {
+    pub fn set_proof(&mut self, lemmas: Vec<Lemma>) {
         if let Claim::Violated { proof, .. } = &mut self.claim {
             *proof = lemmas;
         }
@@ -227,7 +240,7 @@ pub enum Ruling {
 }
 
 /// Whether no state that a transaction can have started from gives its results.
-pub(crate) fn contradicts_itself(history: &History, txn: TxnId, ryow: Ryow) -> bool {
+pub fn contradicts_itself(history: &History, txn: TxnId, ryow: Ryow) -> bool {
     doom::contradicts_itself(history, history.transaction(txn), ryow, &ranges::Passed::new(history))
 }
 
