@@ -36,6 +36,7 @@
 //! **Cost.** `O(n log n + m)` for `n` transactions and `m` operations, `O(n + m)` if the file is sorted by
 //! commit; a scan or query costs the keys of its range.
 
+mod datum;
 mod evidence;
 mod local;
 pub mod online;
@@ -45,6 +46,7 @@ mod replay;
 mod sessions;
 pub mod shards;
 mod state;
+mod step;
 mod streamed;
 mod unknown;
 mod versions;

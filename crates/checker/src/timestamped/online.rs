@@ -40,7 +40,6 @@
 mod clock;
 mod codec;
 mod cold;
-mod datum;
 mod delivered;
 mod finish;
 mod forgotten;
@@ -62,8 +61,8 @@ mod txns;
 mod unknown;
 mod watch;
 
+pub use super::datum::Datum;
 pub use cold::{Cold, ColdKey, ColdRecord, ColdTime, MemoryCold};
-pub use datum::Datum;
 pub use save::Damaged;
 pub use shard::Shard;
 pub use sharded::{Here, Sharded, Standing, Workers};

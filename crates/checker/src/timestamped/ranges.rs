@@ -13,12 +13,10 @@
 //!
 //! **Cost.** The keys of the range; all keys for queries and predicate writes.
 
-use super::local::Own;
-use super::replay::{Replay, content, wrong};
-use super::view::View;
+use super::replay::{Replay, wrong};
+use super::step::{Matched, Misfit};
 use super::{Axiom, Content, Finding};
 use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, TxnId, ValueId};
-use isolation::Ryow;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The order in which rows come back.
@@ -183,7 +181,7 @@ impl<F: FnMut(Finding)> Replay<'_, F> {
         }
     }
 
-    /// What a key had to contribute, if it is not `seen`.
+    /// What is wrong with what a key contributed, and whose version is to be named.
     fn differs(
         &self,
         key: KeyId,
@@ -192,25 +190,9 @@ impl<F: FnMut(Finding)> Replay<'_, F> {
         snapshot: u32,
     ) -> Option<(Axiom, Option<TxnId>, Content)> {
         let (outside, writer) = self.state.seen(key, snapshot);
-        let local = self.locals.get(key, &self.state).filter(|local| local.own != Own::Nothing);
-        // A row whose value is not known says that there is one.
-        let fits = |view: View<'_>| match seen.is_known() {
-            true => view.same(View::Value(seen), self.values),
-            false => view.is_present(self.values),
-        };
-        let inside = local.map(|local| local.over(outside, self.values).filter(predicate, self.values));
-        let outside = outside.filter(predicate, self.values);
-        let (fitting, expected) = match (inside, self.ryow) {
-            (Some(inside), Ryow::Must) => (fits(inside), inside),
-            (Some(inside), Ryow::May) => (fits(inside) || fits(outside), inside),
-            (None, _) | (_, Ryow::Never) => (fits(outside), outside),
-        };
-        if fitting {
-            return None;
-        }
-        let own = self.ryow != Ryow::Never && local.is_some_and(|local| local.is_own());
-        let (axiom, other) = if own { (Axiom::Internal, None) } else { (Axiom::External, writer) };
-        Some((axiom, other, content(expected)))
+        let local = self.locals.get(key, &self.state).unwrap_or(&self.untouched);
+        let Misfit { axiom, expected, names_writer } = local.row(&seen, predicate, outside, self.rules)?;
+        Some((axiom, writer.filter(|_| names_writer), expected))
     }
 
     /// A predicate write: judges what the database reported, and writes.
@@ -225,8 +207,32 @@ impl<F: FnMut(Finding)> Replay<'_, F> {
         reported: Option<&[KeyId]>,
         snapshot: u32,
     ) {
-        let matching: Vec<KeyId> =
-            self.history.keys().ids().filter(|&key| self.matches(key, predicate, snapshot)).collect();
+        let reported = reported.map(|keys| {
+            let mut keys = keys.to_vec();
+            keys.sort_unstable();
+            keys.dedup();
+            keys
+        });
+        let (mut matching, mut missing, mut surplus) = (Vec::new(), Vec::new(), Vec::new());
+        for key in self.history.keys().ids() {
+            let (outside, other) = self.state.seen(key, snapshot);
+            let local = self.locals.get(key, &self.state).unwrap_or(&self.untouched);
+            let is_reported = reported.as_ref().map(|keys| keys.binary_search(&key).is_ok());
+            let Matched { is_match, misreported } =
+                local.find(predicate, is_reported, outside, self.rules.values);
+            if is_match {
+                matching.push(key);
+            }
+            // The value in question stands on the side that has it.
+            if let Some(value) = misreported {
+                let (all, expected, seen) = match is_match {
+                    true => (&mut missing, value, Content::Value(ValueId::ABSENT)),
+                    false => (&mut surplus, Content::Value(ValueId::ABSENT), value),
+                };
+                let (op, key) = (Some(op), Some(key));
+                all.push(Finding { axiom: Axiom::External, txn, op, key, other, expected, seen });
+            }
+        }
         if let Some(count) = count.filter(|&count| count != matching.len() as u64) {
             self.broken.push(Finding {
                 axiom: Axiom::External,
@@ -238,41 +244,9 @@ impl<F: FnMut(Finding)> Replay<'_, F> {
                 seen: Content::Count(count),
             });
         }
-        if let Some(reported) = reported {
-            self.compare_keys(txn, op, &matching, reported, snapshot);
-        }
-        for &key in reported.unwrap_or(&matching) {
+        self.broken.extend(missing.into_iter().chain(surplus));
+        for key in reported.unwrap_or(matching) {
             self.locals.entry(key, &mut self.state).write(set);
-        }
-    }
-
-    fn matches(&self, key: KeyId, predicate: &Predicate, snapshot: u32) -> bool {
-        let (outside, _) = self.state.seen(key, snapshot);
-        let view = match self.locals.get(key, &self.state) {
-            Some(local) => local.over(outside, self.values),
-            None => outside,
-        };
-        view.satisfies(predicate, self.values)
-    }
-
-    /// A finding for each key that matches and was not reported, or the other way round. The value in
-    /// question stands on the side that has it.
-    fn compare_keys(&mut self, txn: TxnId, op: OpId, matching: &[KeyId], reported: &[KeyId], snapshot: u32) {
-        let mut reported: Vec<KeyId> = reported.to_vec();
-        reported.sort_unstable();
-        reported.dedup();
-        let missing = matching.iter().filter(|key| reported.binary_search(key).is_err());
-        let surplus = reported.iter().filter(|key| matching.binary_search(key).is_err());
-        let differing: Vec<(KeyId, bool)> =
-            missing.map(|&key| (key, true)).chain(surplus.map(|&key| (key, false))).collect();
-        for (key, had_to_match) in differing {
-            let (outside, other) = self.state.seen(key, snapshot);
-            let local = self.locals.get(key, &self.state);
-            let value = content(local.map_or(outside, |local| local.over(outside, self.values)));
-            let nothing = Content::Value(ValueId::ABSENT);
-            let (expected, seen) = if had_to_match { (value, nothing) } else { (nothing, value) };
-            let (op, key) = (Some(op), Some(key));
-            self.broken.push(Finding { axiom: Axiom::External, txn, op, key, other, expected, seen });
         }
     }
 }

@@ -8,13 +8,14 @@
 //! A transaction looks at the moment it commits, at versions kept for it ([`super::state`]): its
 //! operations are visited once.
 
-use super::local::{Local, Locals, Outside, Own};
+use super::local::{Entry, Locals};
 use super::order::Order;
 use super::state::State;
+use super::step::{Interned, Local, Look, Misfit, Read, Rules};
 use super::view::View;
 use super::{Axiom, Content, Finding};
-use history::{History, KeyId, OpId, Point, PointKind, Timestamp, TxnId, ValueId, Values};
-use isolation::{Options, Ryow, Undecided};
+use history::{History, KeyId, OpId, Point, PointKind, Timestamp, TxnId, ValueId};
+use isolation::{Options, Undecided};
 
 /// How many transactions pass between two looks at the budget.
 const PATIENCE: usize = 4096;
@@ -22,12 +23,13 @@ const PATIENCE: usize = 4096;
 /// A replay in progress.
 pub(super) struct Replay<'h, F> {
     pub(super) history: &'h History,
-    pub(super) values: &'h Values,
-    pub(super) ryow: Ryow,
+    pub(super) rules: Rules<Interned<'h>>,
     options: &'h Options,
     serial: bool,
     pub(super) state: State,
     pub(super) locals: Locals,
+    /// What it did to keys that are not among them.
+    pub(super) untouched: Local<ValueId, Look>,
     /// What the transaction being replayed broke.
     pub(super) broken: Vec<Finding>,
     pub(super) key_order: Option<super::ranges::KeyOrder>,
@@ -45,12 +47,12 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
     ) -> Self {
         Self {
             history,
-            values: history.values(),
-            ryow: options.ryow,
+            rules: Rules { values: Interned { values: history.values() }, ryow: options.ryow },
             options,
             serial,
             state: State::new(history, keep_old),
             locals: Locals::default(),
+            untouched: Local::default(),
             broken: Vec::new(),
             key_order: None,
             rows: Default::default(),
@@ -99,47 +101,55 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
     }
 
     #[inline]
-    fn read(&mut self, txn: TxnId, op: OpId, key: KeyId, value: ValueId, snapshot: u32) {
-        if !value.is_known() {
-            return;
-        }
+    fn read(&mut self, txn: TxnId, op: OpId, key: KeyId, seen: ValueId, snapshot: u32) {
         let local = self.locals.entry(key, &mut self.state);
-        if local.own == Own::Nothing && local.outside.is_none() {
-            // The usual case: the first operation on the key.
-            local.outside = Some(Outside { value, len: None });
-            let (expected, writer) = self.state.seen(key, snapshot);
-            if !expected.same(View::Value(value), self.values) {
-                let expected = content(expected);
-                self.broken.push(wrong(Axiom::External, txn, op, key, writer, expected, value));
+        match local.read(&seen, self.rules) {
+            Read::Right => {}
+            Read::First => {
+                let (expected, writer) = self.state.seen(key, snapshot);
+                if !expected.same(View::Value(seen), self.rules.values.values) {
+                    let expected = content(expected);
+                    self.broken.push(wrong(Axiom::External, txn, op, key, writer, expected, seen));
+                }
             }
-            return;
+            Read::Wrong(expected) => {
+                self.broken.push(wrong(Axiom::Internal, txn, op, key, None, expected, seen));
+            }
+            Read::Open => self.read_over(txn, op, key, seen, snapshot),
         }
-        let verdict = judge_again(local, value, &self.state, snapshot, self.ryow, self.values);
-        if let Some((axiom, writer, expected)) = verdict {
-            self.broken.push(wrong(axiom, txn, op, key, writer, expected, value));
+    }
+
+    /// A read of what the transaction appended to.
+    #[cold]
+    fn read_over(&mut self, txn: TxnId, op: OpId, key: KeyId, seen: ValueId, snapshot: u32) {
+        let (outside, writer) = self.state.seen(key, snapshot);
+        let Some(local) = self.locals.get_mut(key, &self.state) else { return };
+        if let Some(Misfit { axiom, expected, names_writer }) = local.read_over(&seen, outside, self.rules) {
+            let other = writer.filter(|_| names_writer);
+            self.broken.push(wrong(axiom, txn, op, key, other, expected, seen));
         }
     }
 
     /// Its writes become the newest versions.
     fn commit(&mut self, txn: TxnId, rank: usize, snapshot: u32, order: &Order) {
         let locals = std::mem::take(&mut self.locals);
-        for local in locals.entries() {
-            self.install(local, txn, rank, snapshot, order);
+        for entry in locals.entries() {
+            self.install(entry, txn, rank, snapshot, order);
         }
         self.locals = locals;
     }
 
     #[inline]
-    fn install(&mut self, local: &Local, txn: TxnId, rank: usize, snapshot: u32, order: &Order) {
-        if local.own == Own::Nothing {
+    fn install(&mut self, entry: &Entry, txn: TxnId, rank: usize, snapshot: u32, order: &Order) {
+        if !entry.writes() {
             return;
         }
         if !self.serial
-            && let Some(unseen) = self.state.committed_since(local.key, snapshot)
+            && let Some(unseen) = self.state.committed_since(entry.key, snapshot)
         {
-            self.conflict(txn, local.key, order.by_rank[unseen as usize]);
+            self.conflict(txn, entry.key, order.by_rank[unseen as usize]);
         }
-        local.install(&mut self.state, rank as u32 + 1, txn, self.values);
+        entry.install(&mut self.state, rank as u32 + 1, txn, self.history.values());
     }
 
     #[cold]
@@ -157,83 +167,6 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
             seen: Content::Time(start),
         });
     }
-}
-
-/// Judges a read of a key that the transaction has read or written before.
-#[cold]
-fn judge_again(
-    local: &mut Local,
-    value: ValueId,
-    state: &State,
-    snapshot: u32,
-    ryow: Ryow,
-    values: &Values,
-) -> Option<(Axiom, Option<TxnId>, Content)> {
-    let seen = View::Value(value);
-    if local.own == Own::Nothing || ryow == Ryow::Never {
-        return judge_outside(local, Outside { value, len: None }, &[], state, snapshot, values);
-    }
-    if let Own::Value(_) = local.own {
-        let expected = local.over(View::Value(ValueId::ABSENT), values);
-        return match (expected.same(seen, values), ryow) {
-            (true, _) => None,
-            (false, Ryow::May) => {
-                judge_outside(local, Outside { value, len: None }, &[], state, snapshot, values)
-            }
-            (false, _) => Some((Axiom::Internal, None, content(expected))),
-        };
-    }
-    let appended = std::mem::take(&mut local.appended);
-    let first_look = local.outside;
-    let verdict = match seen.list(values).and_then(|list| list.body.strip_suffix(&*appended)) {
-        Some(before) => {
-            let outside = Outside { value, len: Some(before.len() as u32) };
-            judge_outside(local, outside, &appended, state, snapshot, values)
-        }
-        None => {
-            let (outside, writer) = match local.outside {
-                Some(outside) => (outside.view(values), None),
-                None => state.seen(local.key, snapshot),
-            };
-            Some((Axiom::Internal, writer, content(outside.with(&appended, values))))
-        }
-    };
-    let verdict = match verdict {
-        Some(_) if ryow == Ryow::May => {
-            // With what it appended it does not fit; without, it may.
-            local.outside = first_look;
-            judge_outside(local, Outside { value, len: None }, &[], state, snapshot, values)
-        }
-        verdict => verdict,
-    };
-    local.appended = appended;
-    verdict
-}
-
-/// Judges what a read shows of the outside: against the first look, or, if this is the first, against the
-/// snapshot.
-fn judge_outside(
-    local: &mut Local,
-    outside: Outside,
-    appended: &[ValueId],
-    state: &State,
-    snapshot: u32,
-    values: &Values,
-) -> Option<(Axiom, Option<TxnId>, Content)> {
-    let (axiom, (expected, writer)) = match local.outside {
-        Some(first) => (Axiom::Internal, (first.view(values), None)),
-        None => (Axiom::External, state.seen(local.key, snapshot)),
-    };
-    if local.outside.is_none() {
-        local.outside = Some(outside);
-    }
-    let shown = outside.view(values);
-    if appended.is_empty() {
-        return (!expected.same(shown, values)).then(|| (axiom, writer, content(expected)));
-    }
-    // Under appends a scalar looks like a list of itself.
-    let same = View::List(expected.elements(values)).same(View::List(shown.elements(values)), values);
-    (!same).then(|| (axiom, writer, content(expected.with(appended, values))))
 }
 
 /// A view as data.

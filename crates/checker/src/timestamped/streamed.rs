@@ -13,14 +13,13 @@
 //! **Cost.** As the replay, one comparison and one hash of each key a part more; memory for the keys, the sessions and the
 //! versions of the window.
 
-use super::online::Datum;
+use super::datum::Datum;
+use super::step::{Deeds, Interned, Read, Rules};
 use super::versions::{Version, Versions};
 use super::{Refusal, decides};
-use history::{History, Id, Name, NameRef, PointKind, Status, Timestamp, ValueId};
-use isolation::{
-    Level, Rule,
-    coverage::{Coverage, Habits, Use},
-};
+use history::{History, Id, Name, NameRef, PointKind, Status, Timestamp};
+use isolation::coverage::{Coverage, Habits, Use};
+use isolation::{Level, Rule, Ryow};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -40,19 +39,7 @@ pub enum Stopped {
 struct Key {
     /// By how many commits there were with a version's own.
     versions: Versions<u64>,
-    /// What the transaction being replayed did: valid if the stamp is its own.
-    stamp: u64,
-    mark: u32,
     used: Use,
-}
-
-/// What the transaction being replayed has seen and done, by ids of its part.
-struct Local {
-    key: u32,
-    seen: Option<ValueId>,
-    own: Option<ValueId>,
-    /// Whether it was read before it was written.
-    is_read: bool,
 }
 
 /// A replay of parts.
@@ -67,8 +54,7 @@ pub struct Streamed {
     /// The last commits; `before` came before them.
     commits: VecDeque<Timestamp>,
     before: u64,
-    stamp: u64,
-    locals: Vec<Local>,
+    deeds: Deeds,
     part_keys: Vec<u32>,
     part_sessions: Vec<u32>,
     transactions: u64,
@@ -92,8 +78,7 @@ impl Streamed {
             last_of_session: Vec::new(),
             commits: VecDeque::with_capacity(2 * WINDOW),
             before: 0,
-            stamp: 0,
-            locals: Vec::new(),
+            deeds: Deeds::default(),
             part_keys: Vec::new(),
             part_sessions: Vec::new(),
             transactions: 0,
@@ -156,15 +141,14 @@ impl Streamed {
 
     /// The keys and sessions of a part as ours.
     fn translate(&mut self, part: &History) {
+        self.deeds.begin_part(part.keys().len());
         self.part_keys.clear();
         for id in part.keys().ids() {
             let name: NameRef<'_> = part.keys().get(id);
             let next = self.keys.len() as u32;
             let number = *self.names.entry(name.to_owned()).or_insert(next);
             if number == next {
-                let versions = Versions::starting(0);
-                let used = Use::default();
-                self.keys.push(Key { versions, stamp: 0, mark: 0, used });
+                self.keys.push(Key { versions: Versions::starting(0), used: Use::default() });
             }
             self.part_keys.push(number);
         }
@@ -200,28 +184,36 @@ impl Streamed {
             return Err(Stopped::Violated);
         }
         self.habits.two_in_a_session |= last.is_some();
-        self.observe(part, txn, snapshot)?;
-        let locals = std::mem::take(&mut self.locals);
-        let written = locals.iter().filter(|local| local.own.is_some()).count();
+        self.take_apart(part, txn)?;
+        self.habits.overwrites_itself |= self.deeds.all().iter().any(|deed| deed.writes > 1);
+        let written = self.deeds.all().iter().filter(|deed| deed.writes > 0).count();
         self.habits.writes_two += usize::from(written > 1);
-        self.habits.reads_two += usize::from(locals.iter().filter(|local| local.is_read).count() > 1);
+        let read = self.deeds.all().iter().filter(|deed| deed.is_read).count();
+        self.habits.reads_two += usize::from(read > 1);
         self.counted.writes += written;
         self.counted.unread += written;
-        for Local { key, own, is_read, .. } in &locals {
-            let key = &mut self.keys[*key as usize];
+        for deed in self.deeds.all() {
+            let key = &mut self.keys[self.part_keys[deed.key.index()] as usize];
             key.used.touch(session + 1);
-            key.used.note(*is_read, own.is_some(), written > 0);
-            let Some(value) = own else { continue };
+            key.used.note(deed.is_read, deed.writes > 0, written > 0);
+            if let Some((seen, _)) = deed.look {
+                let version = key.versions.seen(snapshot).ok_or(Stopped::Beyond)?;
+                if version.value != Datum::of(part.values(), seen) {
+                    return Err(Stopped::Violated);
+                }
+                let is_first = !std::mem::replace(&mut version.is_read, true);
+                self.counted.unread -= usize::from(is_first);
+            }
+            let Some(value) = deed.value() else { continue };
             if !self.serial && key.versions.newest.at > snapshot {
                 return Err(Stopped::Violated);
             }
-            let version = Version { at: rank + 1, value: Datum::of(part.values(), *value), is_read: false };
+            let version = Version { at: rank + 1, value: Datum::of(part.values(), value), is_read: false };
             let old = key.versions.write(version);
             if !self.serial {
                 key.versions.keep(old, self.before);
             }
         }
-        self.locals = locals;
         self.commits.push_back(commit);
         if self.commits.len() >= 2 * WINDOW {
             self.commits.drain(..WINDOW);
@@ -256,54 +248,18 @@ impl Streamed {
         Ok(self.before + from as u64)
     }
 
-    fn observe(
-        &mut self,
-        part: &History,
-        txn: history::Transaction<'_>,
-        snapshot: u64,
-    ) -> Result<(), Stopped> {
-        self.locals.clear();
-        self.stamp += 1;
+    /// What a transaction saw and did, key by key.
+    fn take_apart(&mut self, part: &History, txn: history::Transaction<'_>) -> Result<(), Stopped> {
+        let rules = Rules { values: Interned { values: part.values() }, ryow: Ryow::Must };
+        self.deeds.begin();
         for op in txn.op_ids() {
-            let point = part.point(op).ok_or(Stopped::Beyond)?;
-            let number = self.part_keys[point.key.index()];
-            let key = &mut self.keys[number as usize];
-            if key.stamp != self.stamp {
-                key.stamp = self.stamp;
-                key.mark = self.locals.len() as u32;
-                self.locals.push(Local { key: number, seen: None, own: None, is_read: false });
-            }
-            let local = &mut self.locals[key.mark as usize];
-            match point.kind {
-                PointKind::Write => {
-                    self.habits.overwrites_itself |= local.own.replace(point.value).is_some();
-                    continue;
-                }
-                PointKind::Append => return Err(Stopped::Beyond),
-                PointKind::Read => local.is_read |= local.own.is_none(),
-            }
-            if !point.value.is_known() {
-                continue;
-            }
-            self.counted.reads += 1;
-            // Ids of one part: what differs may still be the same value in another form.
-            match (local.own, local.seen) {
-                (Some(before), _) | (None, Some(before)) => {
-                    if before != point.value
-                        && Datum::of(part.values(), before) != Datum::of(part.values(), point.value)
-                    {
-                        return Err(Stopped::Violated);
-                    }
-                }
-                (None, None) => {
-                    local.seen = Some(point.value);
-                    let version = key.versions.seen(snapshot).ok_or(Stopped::Beyond)?;
-                    if version.value != Datum::of(part.values(), point.value) {
-                        return Err(Stopped::Violated);
-                    }
-                    let is_first = !std::mem::replace(&mut version.is_read, true);
-                    self.counted.unread -= usize::from(is_first);
-                }
+            let point = part.point(op).filter(|point| point.kind != PointKind::Append);
+            let point = point.ok_or(Stopped::Beyond)?;
+            self.counted.reads += usize::from(point.kind == PointKind::Read && point.value.is_known());
+            match self.deeds.add(0, point, rules) {
+                Read::Right | Read::First => {}
+                Read::Wrong(_) => return Err(Stopped::Violated),
+                Read::Open => return Err(Stopped::Beyond),
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 //! **Invariant.** Versions are ascending by when they can be seen; the newest is apart, since most looks end there. What
 //! is dropped lies below a floor that the caller knows of.
 
-use super::online::Datum;
+use super::datum::Datum;
 use std::collections::VecDeque;
 
 /// A value of a key, visible to looks of at least `at`.

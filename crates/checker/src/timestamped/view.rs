@@ -10,7 +10,7 @@ use history::{Predicate, ValueId, ValueRef, Values};
 
 /// The value of a key, borrowed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum View<'a> {
+pub(crate) enum View<'a> {
     /// A value that has an id, or [`ValueId::ABSENT`].
     Value(ValueId),
     /// A list in pieces.
@@ -19,18 +19,18 @@ pub(super) enum View<'a> {
 
 /// The elements of a list: what it grew from if that was a scalar, what was there, what was added.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pieces<'a> {
-    pub(super) first: Option<ValueId>,
-    pub(super) body: &'a [ValueId],
-    pub(super) tail: &'a [ValueId],
+pub(crate) struct Pieces<'a> {
+    pub(crate) first: Option<ValueId>,
+    pub(crate) body: &'a [ValueId],
+    pub(crate) tail: &'a [ValueId],
 }
 
 impl<'a> Pieces<'a> {
-    pub(super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         usize::from(self.first.is_some()) + self.body.len() + self.tail.len()
     }
 
-    pub(super) fn iter(self) -> impl Iterator<Item = ValueId> + use<'a> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = ValueId> + use<'a> {
         self.first.into_iter().chain(self.body.iter().copied()).chain(self.tail.iter().copied())
     }
 }
@@ -38,7 +38,7 @@ impl<'a> Pieces<'a> {
 impl<'a> View<'a> {
     /// Whether a reader cannot tell the two apart.
     #[inline]
-    pub(super) fn same(self, other: View<'_>, values: &Values) -> bool {
+    pub(crate) fn same(self, other: View<'_>, values: &Values) -> bool {
         match (self, other) {
             (View::Value(a), View::Value(b)) if a == b => true,
             // Interned values with different ids differ, except that the empty list is absent.
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
     }
 
     /// The elements, if it is a list or absent.
-    pub(super) fn list(self, values: &'a Values) -> Option<Pieces<'a>> {
+    pub(crate) fn list(self, values: &'a Values) -> Option<Pieces<'a>> {
         match self {
             View::List(pieces) => Some(pieces),
             View::Value(ValueId::ABSENT) => Some(Pieces::default()),
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
     }
 
     /// What an append builds on.
-    pub(super) fn elements(self, values: &'a Values) -> Pieces<'a> {
+    pub(crate) fn elements(self, values: &'a Values) -> Pieces<'a> {
         match (self.list(values), self) {
             (Some(pieces), _) | (None, View::List(pieces)) => pieces,
             (None, View::Value(id)) => Pieces { first: Some(id), ..Pieces::default() },
@@ -75,27 +75,19 @@ impl<'a> View<'a> {
     }
 
     /// The value after appending; a value of the state or of the history, which has no tail yet.
-    pub(super) fn with(self, tail: &'a [ValueId], values: &'a Values) -> View<'a> {
+    pub(crate) fn with(self, tail: &'a [ValueId], values: &'a Values) -> View<'a> {
         let pieces = self.elements(values);
         debug_assert!(pieces.tail.is_empty(), "only a value that is not yet appended to is appended to");
         View::List(Pieces { tail, ..pieces })
     }
 
     /// Whether the key is there at all.
-    pub(super) fn is_present(self, values: &Values) -> bool {
+    pub(crate) fn is_present(self, values: &Values) -> bool {
         self.list(values).is_none_or(|list| list.len() > 0)
     }
 
-    /// What a key with this value contributes to an operation with this predicate.
-    pub(super) fn filter(self, predicate: Option<&Predicate>, values: &Values) -> View<'a> {
-        match predicate {
-            Some(predicate) if !self.satisfies(predicate, values) => View::Value(ValueId::ABSENT),
-            _ => self,
-        }
-    }
-
     /// Whether a key with this value satisfies a predicate.
-    pub(super) fn satisfies(self, predicate: &Predicate, values: &Values) -> bool {
+    pub(crate) fn satisfies(self, predicate: &Predicate, values: &Values) -> bool {
         self.is_present(values)
             && match self {
                 View::Value(id) => predicate.holds(values, id),

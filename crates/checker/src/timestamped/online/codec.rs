@@ -1,7 +1,7 @@
 //! The pieces of a saved state as bytes: numbers, texts, timestamps, names, values.
 
-use super::datum::{Datum, Form};
 use super::stamp::Stamp;
+use crate::timestamped::datum::{Datum, Form};
 use history::Name;
 use std::io::{self, Read, Write};
 

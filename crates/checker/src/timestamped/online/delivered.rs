@@ -22,8 +22,8 @@
 
 use super::Online;
 use super::codec::{Input, Output, invalid};
-use super::datum::{Datum, condition_of};
 use super::stamp::Stamp;
+use crate::timestamped::datum::{Datum, condition_of};
 use history::{History, KeyId, NameRef, Operation, Range, Row, Transaction, ValueId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;

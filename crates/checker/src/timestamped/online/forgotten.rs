@@ -7,9 +7,9 @@
 //! **Memory.** [`HASHES_MAX`] hashes; beyond that anything may have been left anywhere.
 
 use super::codec::{Input, Output};
-use super::datum::Datum;
 use super::{Found, Kind};
 use crate::timestamped::Axiom;
+use crate::timestamped::datum::Datum;
 use history::{History, Name, Operation, Transaction};
 use rustc_hash::{FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};

@@ -6,11 +6,11 @@
 //! **Invariant.** Every version that a look after the watermark can see is here; so is, of the versions at
 //! or before the watermark, the newest. A slot stays the same while anything pins it.
 
-use super::datum::Datum;
 use super::slab::Slab;
 use super::stamp::Stamp;
 use super::timeline::{Timed, Timeline};
 use super::txns::{Moment, TxnNo, Txns};
+use crate::timestamped::datum::Datum;
 use hashbrown::HashTable;
 use history::{Name, NameRef};
 use rustc_hash::FxHasher;

@@ -12,7 +12,6 @@
 //! transactions of one history, and a message ends only between histories.
 
 use super::codec::Output;
-use super::datum::Datum;
 use super::keys::KeyNo;
 use super::program::{Own, Program};
 use super::receive::enqueue;
@@ -20,6 +19,7 @@ use super::save::{put_identity, put_program};
 use super::stamp::Stamp;
 use super::txns::{NOBODY, Txn, TxnNo};
 use super::{Online, Settings};
+use crate::timestamped::datum::Datum;
 use crate::timestamped::shards::home;
 use history::{History, Id, KeyId, Name, NameRef};
 use std::io;
@@ -271,26 +271,26 @@ fn put_settings(out: &mut Output<'_>, settings: &Settings) -> io::Result<()> {
 }
 
 impl Online {
-    /// The pieces of a transaction that only reads and writes single keys: `scratch.locals`.
+    /// The pieces of a transaction that only reads and writes single keys: `scratch.pieces`.
     pub(super) fn post_points(&mut self, part: &History, txn: TxnNo, is_late: bool) -> io::Result<()> {
         let look = self.txns.look_moment(txn, self.serial);
         let is_open = look.stamp > self.watermark;
         let tick = self.tick();
-        let mut locals = std::mem::take(&mut self.scratch.locals);
+        let mut pieces = std::mem::take(&mut self.scratch.pieces);
         let (mut reads, mut writes) = (false, false);
         if let Some(posts) = &mut self.posts {
-            for local in &locals {
-                let seen = local.look.as_ref().filter(|_| !is_late);
+            for piece in &pieces {
+                let seen = piece.look.as_ref().filter(|_| !is_late);
                 reads |= seen.is_some();
-                writes |= local.own != Own::Nothing;
-                if seen.is_some() || local.own != Own::Nothing {
-                    posts.local(part, local.key, seen, &local.own)?;
+                writes |= piece.own != Own::Nothing;
+                if seen.is_some() || piece.own != Own::Nothing {
+                    posts.local(part, piece.key, seen, &piece.own)?;
                 }
             }
             posts.points(tick, self.txns.get(txn))?;
         }
-        locals.clear();
-        self.scratch.locals = locals;
+        pieces.clear();
+        self.scratch.pieces = pieces;
         let commit = self.txns.get(txn).commit;
         let last = if writes && !is_late { Some(commit) } else { (reads && is_open).then_some(look.stamp) };
         self.pend(txn, last);

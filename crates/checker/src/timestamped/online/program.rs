@@ -7,11 +7,12 @@
 //!
 //! Only counts of predicate writes add up over keys: `run` says which of them matched.
 //!
-//! The rules are those of the offline replay ([`super::super::ranges`], [`super::super::replay`]).
+//! The rules are those of every replay ([`super::super::step`]).
 
-use super::datum::{Condition, Datum, satisfies};
 use super::keys::KeyNo;
 use crate::timestamped::Axiom;
+use crate::timestamped::datum::{Condition, Datum};
+use crate::timestamped::step::{Local, Misfit, Read, Rules, Standalone, Wrote};
 use history::Name;
 use isolation::Ryow;
 
@@ -129,20 +130,23 @@ pub(super) enum Own {
 }
 
 impl Own {
+    /// What is left by a transaction that wrote this and appended that.
+    pub(super) fn of<V>((wrote, appended): (&Wrote<V>, &[V]), datum: impl Fn(&V) -> Datum) -> Self {
+        let more = || appended.iter().map(&datum).collect::<Vec<Datum>>();
+        match wrote {
+            Wrote::Nothing => Self::Nothing,
+            Wrote::Value(value) if appended.is_empty() => Self::Value(datum(value)),
+            Wrote::Value(value) => Self::Value(datum(value).append(more().into())),
+            Wrote::Appended => Self::Appended(more()),
+        }
+    }
+
     /// The key's value inside the transaction, given its outside value.
     pub(super) fn over(&self, outside: &Datum) -> Datum {
         match self {
             Self::Nothing => outside.clone(),
             Self::Value(value) => value.clone(),
             Self::Appended(more) => outside.append(more.clone().into()),
-        }
-    }
-
-    pub(super) fn push(&mut self, value: Datum) {
-        match self {
-            Self::Nothing => *self = Self::Appended(vec![value]),
-            Self::Value(before) => *before = before.append(Box::new([value])),
-            Self::Appended(more) => more.push(value),
         }
     }
 }
@@ -165,14 +169,6 @@ pub(super) struct Outcome {
     pub(super) wrong: Vec<Wrong>,
     /// The predicate writes that the key satisfied.
     pub(super) matched: Vec<u32>,
-}
-
-/// The state of a run.
-struct Run<'a> {
-    outside: &'a Datum,
-    first_look: Option<Datum>,
-    ryow: Ryow,
-    outcome: Outcome,
 }
 
 impl Program {
@@ -240,20 +236,29 @@ impl Program {
 
     /// What it does to a key that its snapshot holds as `outside`.
     pub(super) fn run(&self, key: KeyNo, name: &Name, outside: &Datum, ryow: Ryow) -> Outcome {
-        let mut run = Run { outside, first_look: None, ryow, outcome: Outcome::default() };
+        let rules = Rules { values: Standalone, ryow };
+        let mut run = Run { outside, local: Local::default(), rules, outcome: Outcome::default() };
         for (op, act) in &self.acts {
             run.step(*op, act, key, name);
         }
-        run.outcome
+        Outcome { own: Own::of(run.local.wrote(), Datum::clone), ..run.outcome }
     }
+}
+
+/// The state of a run.
+struct Run<'a> {
+    outside: &'a Datum,
+    local: Local<Datum, Datum>,
+    rules: Rules<Standalone>,
+    outcome: Outcome,
 }
 
 impl Run<'_> {
     fn step(&mut self, op: u32, act: &Act, key: KeyNo, name: &Name) {
         match act {
-            Act::Read { key: at, seen } if *at == key && seen.is_known() => self.read(op, seen),
-            Act::Write { key: at, value } if *at == key => self.outcome.own = Own::Value(value.clone()),
-            Act::Append { key: at, value } if *at == key => self.outcome.own.push(value.clone()),
+            Act::Read { key: at, seen } if *at == key => self.read(op, seen),
+            Act::Write { key: at, value } if *at == key => self.local.write(value.clone()),
+            Act::Append { key: at, value } if *at == key => self.local.append(value.clone()),
             Act::Range { region, rows } if region.contains(name) => self.row(op, None, rows.get(key)),
             Act::Query { condition, rows } => self.row(op, Some(condition), rows.get(key)),
             Act::WriteWhere { condition, set, keys, .. } => {
@@ -264,100 +269,42 @@ impl Run<'_> {
         }
     }
 
-    fn wrong(&mut self, op: u32, axiom: Axiom, expected: Datum, seen: &Datum, names_writer: bool) {
-        self.outcome.wrong.push(Wrong { op, axiom, expected, seen: seen.clone(), names_writer });
+    fn wrong(&mut self, op: u32, misfit: Option<Misfit<Datum>>, seen: &Datum) {
+        if let Some(Misfit { axiom, expected, names_writer }) = misfit {
+            self.outcome.wrong.push(Wrong { op, axiom, expected, seen: seen.clone(), names_writer });
+        }
     }
 
     fn read(&mut self, op: u32, seen: &Datum) {
-        match (self.outcome.own.clone(), self.ryow) {
-            (Own::Nothing, _) | (_, Ryow::Never) => self.look(op, seen, seen, &[]),
-            (Own::Value(value), _) if value == *seen => {}
-            (Own::Value(_), Ryow::May) => self.look(op, seen, seen, &[]),
-            (Own::Value(value), Ryow::Must) => self.wrong(op, Axiom::Internal, value, seen, false),
-            (Own::Appended(more), Ryow::Must) => self.look_through(op, seen, &more),
-            (Own::Appended(more), Ryow::May) => {
-                // Either with what it appended, or without.
-                let before = (self.outcome.wrong.len(), self.first_look.clone());
-                self.look_through(op, seen, &more);
-                if self.outcome.wrong.len() > before.0 {
-                    self.outcome.wrong.truncate(before.0);
-                    self.first_look = before.1;
-                    self.look(op, seen, seen, &[]);
-                }
-            }
-        }
-    }
-
-    /// A read of what the transaction appended to.
-    fn look_through(&mut self, op: u32, seen: &Datum, more: &[Datum]) {
-        match seen.strip_suffix(more) {
-            Some(before) => self.look(op, &before, seen, more),
-            None => {
-                let known = self.first_look.is_some();
-                let outside = self.first_look.as_ref().unwrap_or(self.outside);
-                let expected = outside.append(more.to_vec().into());
-                self.wrong(op, Axiom::Internal, expected, seen, !known);
-            }
-        }
-    }
-
-    /// What a read shows of the outside: against the first look, or, if this is the first, the snapshot.
-    fn look(&mut self, op: u32, shown: &Datum, seen: &Datum, more: &[Datum]) {
-        let (axiom, expected) = match &self.first_look {
-            Some(first) => (Axiom::Internal, first.clone()),
-            None => (Axiom::External, self.outside.clone()),
+        let misfit = match self.local.read(seen, self.rules) {
+            Read::Right => None,
+            Read::First => (self.outside != seen).then(|| Misfit::external(self.outside.clone())),
+            Read::Wrong(expected) => Some(Misfit::internal(expected)),
+            Read::Open => self.local.read_over(seen, self.outside.clone(), self.rules),
         };
-        if self.first_look.is_none() {
-            self.first_look = Some(shown.clone());
-        }
-        let names_writer = axiom == Axiom::External;
-        if more.is_empty() {
-            if expected != *shown {
-                self.wrong(op, axiom, expected, seen, names_writer);
-            }
-        } else if !expected.same_as_list(shown) {
-            self.wrong(op, axiom, expected.append(more.to_vec().into()), seen, names_writer);
-        }
+        self.wrong(op, misfit, seen);
     }
 
-    /// What the key had to contribute to a scan, an iterator or a query.
     fn row(&mut self, op: u32, condition: Option<&Condition>, seen: Datum) {
-        let filter = |value: Datum| match condition {
-            Some(condition) if !satisfies(condition, &value) => Datum::Absent,
-            _ => value,
-        };
-        let fits = |value: &Datum| match seen.is_known() {
-            true => *value == seen,
-            false => value.is_present(),
-        };
-        let outside = filter(self.outside.clone());
-        let inside = filter(self.outcome.own.over(self.outside));
-        let wrote = self.outcome.own != Own::Nothing;
-        let (fitting, expected) = match (wrote, self.ryow) {
-            (true, Ryow::Must) => (fits(&inside), inside),
-            (true, Ryow::May) => (fits(&inside) || fits(&outside), inside),
-            (false, _) | (_, Ryow::Never) => (fits(&outside), outside),
-        };
-        if !fitting {
-            let own = self.ryow != Ryow::Never && matches!(self.outcome.own, Own::Value(_));
-            let axiom = if own { Axiom::Internal } else { Axiom::External };
-            self.wrong(op, axiom, expected, &seen, !own);
-        }
+        let misfit = self.local.row(&seen, condition, self.outside.clone(), self.rules);
+        self.wrong(op, misfit, &seen);
     }
 
     fn write_where(&mut self, op: u32, condition: &Condition, set: &Datum, reported: Option<bool>) {
-        let value = self.outcome.own.over(self.outside);
-        let matches = satisfies(condition, &value);
-        if matches {
+        let found = self.local.find(condition, reported, self.outside.clone(), self.rules.values);
+        if found.is_match {
             self.outcome.matched.push(op);
         }
-        match (matches, reported) {
-            (true, Some(false)) => self.wrong(op, Axiom::External, value, &Datum::Absent, true),
-            (false, Some(true)) => self.wrong(op, Axiom::External, Datum::Absent, &value, true),
-            _ => {}
+        if let Some(value) = found.misreported {
+            // The value in question stands on the side that has it.
+            let (expected, seen) = match found.is_match {
+                true => (value, Datum::Absent),
+                false => (Datum::Absent, value),
+            };
+            self.wrong(op, Some(Misfit::external(expected)), &seen);
         }
-        if reported.unwrap_or(matches) {
-            self.outcome.own = Own::Value(set.clone());
+        if reported.unwrap_or(found.is_match) {
+            self.local.write(set.clone());
         }
     }
 }

@@ -11,7 +11,6 @@
 //! A transaction that does more than that (ranges, predicates, reads of what it appended to) is kept as a
 //! [`Program`] instead.
 
-use super::datum::{Datum, condition_of};
 use super::delivered::Delivery;
 use super::keys::{KeyNo, Reader, Seen, Version, VersionKind};
 use super::program::{Act, Own, Program, Region, Rows, Visited};
@@ -22,11 +21,9 @@ use super::txns::{Class, Moment, NOBODY, Named, Touch, Txn, TxnNo};
 use super::watch::Watcher;
 use super::{Found, Kind, Online};
 use crate::timestamped::Axiom;
-use history::{
-    History, Id, KeyId, Name, Operation, Point, PointKind, Row, SessionId, Status, Timestamp, Transaction,
-    ValueId,
-};
-use isolation::Ryow;
+use crate::timestamped::datum::{Datum, condition_of};
+use crate::timestamped::step::{Deeds, Interned, Read, Rules};
+use history::{History, Id, KeyId, Name, Operation, Row, SessionId, Status, Timestamp, Transaction, ValueId};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -38,16 +35,14 @@ pub(super) struct Scratch {
     /// The keys and sessions of the history being received.
     keys: Vec<KeyNo>,
     sessions: Vec<u32>,
-    /// By key of the history: the place in `locals`, valid if the stamp is this transaction's.
-    marks: Vec<(u32, u32)>,
-    stamp: u32,
-    pub(super) locals: Vec<Local>,
+    deeds: Deeds,
+    pub(super) pieces: Vec<Piece>,
     broken: Vec<Broken>,
 }
 
-/// What a transaction saw of a key and did to it.
+/// What a transaction saw of a key and left there.
 #[derive(Debug)]
-pub(super) struct Local {
+pub(super) struct Piece {
     pub(super) key: KeyNo,
     /// The first look at the outside, and which operation it was.
     pub(super) look: Option<(Datum, u32)>,
@@ -73,9 +68,7 @@ impl Online {
         self.scratch.keys.resize(part.keys().len(), UNSET);
         self.scratch.sessions.clear();
         self.scratch.sessions.resize(part.sessions().len(), UNSET);
-        self.scratch.marks.clear();
-        self.scratch.marks.resize(part.keys().len(), (0, 0));
-        self.scratch.stamp = 0;
+        self.scratch.deeds.begin_part(part.keys().len());
         if let Some(posts) = &mut self.posts {
             posts.begin(part.keys().len());
         }
@@ -268,43 +261,32 @@ impl Online {
         Ok(())
     }
 
-    /// Step 2, for transactions that only read and write single keys: fills `scratch.locals`.
+    /// Step 2, for transactions that only read and write single keys: fills `scratch.pieces`.
     fn take_apart(&mut self, part: &History, txn: Transaction<'_>) -> io::Result<Result<(), NeedsProgram>> {
-        self.scratch.locals.clear();
+        let rules = Rules { values: Interned { values: part.values() }, ryow: self.settings.ryow };
+        let datum = |id: &ValueId| Datum::of(part.values(), *id);
         self.scratch.broken.clear();
-        self.scratch.stamp += 1;
+        self.scratch.deeds.begin();
         for (place, op) in txn.op_ids().enumerate() {
-            let Some(Point { kind, key, value }) = part.point(op) else { return Ok(Err(NeedsProgram)) };
-            let number = self.key_of(part, key)?;
-            let value = Datum::of(part.values(), value);
-            let stamp = self.scratch.stamp;
-            let mark = &mut self.scratch.marks[key.index()];
-            if mark.0 != stamp {
-                *mark = (stamp, self.scratch.locals.len() as u32);
-                self.scratch.locals.push(Local { key: number, look: None, own: Own::Nothing });
-            }
-            let local = &mut self.scratch.locals[mark.1 as usize];
-            match (kind, &mut local.own) {
-                (PointKind::Write, own) => *own = Own::Value(value),
-                (PointKind::Append, own) => own.push(value),
-                (PointKind::Read, _) if !value.is_known() => {}
-                (PointKind::Read, Own::Nothing) => match &local.look {
-                    None => local.look = Some((value, place as u32)),
-                    Some((first, _)) if *first != value => {
-                        let expected = first.clone();
-                        self.scratch.broken.push(Broken { op: place as u32, key, expected, seen: value });
-                    }
-                    Some(_) => {}
-                },
-                (PointKind::Read, Own::Value(own)) if self.settings.ryow == Ryow::Must => {
-                    if *own != value {
-                        let expected = own.clone();
-                        self.scratch.broken.push(Broken { op: place as u32, key, expected, seen: value });
-                    }
+            let Some(point) = part.point(op) else { return Ok(Err(NeedsProgram)) };
+            match self.scratch.deeds.add(place as u32, point, rules) {
+                Read::Right | Read::First => {}
+                Read::Wrong(expected) => {
+                    let expected = Datum::of_content(part.values(), &expected).unwrap_or_default();
+                    let (op, key, seen) = (place as u32, point.key, datum(&point.value));
+                    self.scratch.broken.push(Broken { op, key, expected, seen });
                 }
-                (PointKind::Read, _) => return Ok(Err(NeedsProgram)),
+                Read::Open => return Ok(Err(NeedsProgram)),
             }
         }
+        let deeds = std::mem::take(&mut self.scratch.deeds);
+        self.scratch.pieces.clear();
+        for deed in deeds.all() {
+            let key = self.key_of(part, deed.key)?;
+            let look = deed.look.map(|(seen, op)| (datum(&seen), op));
+            self.scratch.pieces.push(Piece { key, look, own: Own::of(deed.wrote(), datum) });
+        }
+        self.scratch.deeds = deeds;
         Ok(Ok(()))
     }
 
@@ -323,11 +305,11 @@ impl Online {
     pub(super) fn admit_points(&mut self, txn: TxnNo, is_late: bool) -> io::Result<()> {
         let look = self.txns.look_moment(txn, self.serial);
         let is_open = look.stamp > self.watermark;
-        let mut locals = std::mem::take(&mut self.scratch.locals);
-        let mut touched = Vec::with_capacity(locals.len());
+        let mut pieces = std::mem::take(&mut self.scratch.pieces);
+        let mut touched = Vec::with_capacity(pieces.len());
         let mut judged = Vec::new();
         let (mut reads, mut writes) = (false, false);
-        for Local { key, look: seen, own } in locals.drain(..) {
+        for Piece { key, look: seen, own } in pieces.drain(..) {
             let mut touch = Touch { key, read: false, wrote: false };
             if let Some((seen, op)) = seen.filter(|_| !is_late) {
                 if is_open {
@@ -347,7 +329,7 @@ impl Online {
             reads |= touch.read;
             writes |= touch.wrote;
         }
-        self.scratch.locals = locals;
+        self.scratch.pieces = pieces;
         self.tell_in_order(judged);
         self.txns.get_mut(txn).touched = touched;
         self.wait(txn, look, reads, writes);

@@ -8,7 +8,6 @@
 
 use super::clock::Clock;
 use super::codec::{Input, Output, invalid};
-use super::datum::Condition;
 use super::delivered::Delivered;
 use super::keys::{Before, Key, KeyNo, Keys, Reader, Version, VersionKind};
 use super::program::{Act, Program, Region, Rows, Visited, Wrong};
@@ -20,6 +19,7 @@ use super::unknown::Log;
 use super::watch::Watcher;
 use super::{Counters, Kind, Online, Settings};
 use crate::timestamped::Axiom;
+use crate::timestamped::datum::Condition;
 use history::Comparison;
 use std::fmt;
 use std::io::{self, Read, Write};

@@ -23,11 +23,11 @@
 //! 4. if the next version is an append, it grows from the new value: a new change.
 
 use super::Online;
-use super::datum::Datum;
 use super::keys::{Before, KeyNo, Version, VersionKind};
 use super::program::Own;
 use super::stamp::Stamp;
 use super::txns::{Moment, NOBODY, TxnNo};
+use crate::timestamped::datum::Datum;
 
 /// What changed: looks after this moment, up to the next version, were last compared with `old`.
 struct Change {

@@ -14,7 +14,7 @@ use super::keys::KeyNo;
 use super::post;
 use super::program::{Own, Program};
 use super::rank::{Phase, Rank, Ranked, Share, get_found, get_share, put_found, put_share};
-use super::receive::Local;
+use super::receive::Piece;
 use super::save::{get_counters, get_identity, get_program, put_counters};
 use super::stamp::Stamp;
 use super::txns::TxnNo;
@@ -279,7 +279,7 @@ impl Online {
     fn obey_points(&mut self, reader: &mut Reader<'_>) -> io::Result<()> {
         let (txn, _) = reader.txn(self)?;
         let count = reader.get(|input| input.count())?;
-        self.scratch.locals.clear();
+        self.scratch.pieces.clear();
         for _ in 0..count {
             let key = reader.key(self)?;
             let (look, own) = reader.get(|input| {
@@ -289,7 +289,7 @@ impl Online {
                 })?;
                 Ok((look, get_own(input)?))
             })?;
-            self.scratch.locals.push(Local { key, look, own });
+            self.scratch.pieces.push(Piece { key, look, own });
         }
         let is_late = self.txns.get(txn).commit <= self.watermark;
         self.admit_points(txn, is_late)?;

@@ -23,17 +23,17 @@
 //! same for any number of workers and over a restart.
 
 use super::codec::{Input, Output, invalid};
-use super::datum::Datum;
 use super::delivered::sameness;
 use super::forgotten::Forgotten;
 use super::rank::{get_found, put_found};
 use super::stamp::Stamp;
 use super::txns::Named;
 use super::{Found, Kind, Online};
+use crate::timestamped::datum::Datum;
 use crate::timestamped::unknown::{Asked, Decided, decide};
 use crate::timestamped::{Axiom, Content, Finding, order};
 use history::formats::{Format, Warnings, jsonl, write_string};
-use history::{Builder, Copier, History, Id, Name, Operation, Timestamp, Transaction, TxnId, ValueId};
+use history::{Builder, Copier, History, Id, Name, Operation, Timestamp, Transaction, TxnId};
 use isolation::{Budget, Options, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -669,13 +669,7 @@ impl Online {
         let Joined { history, named, .. } = joined;
         let first = history.transaction(finding.txn).op_ids().next().map_or(0, Id::index);
         let values = history.values();
-        let datum = |content: &Content| match content {
-            Content::Value(id) => Some(Datum::of(values, *id)),
-            Content::List(ids) => {
-                Some(Datum::list(ids.iter().map(|&id: &ValueId| Datum::of(values, id)).collect()))
-            }
-            Content::Count(_) | Content::Time(_) | Content::Clock(_) => None,
-        };
+        let datum = |content: &Content| Datum::of_content(values, content);
         let mut found = self.about(Kind::Broken(finding.axiom), named[finding.txn.index()].clone());
         found.op = finding.op.map(|op| (op.index() - first) as u32);
         found.key = finding.key.map(|key| history.keys().get(key).to_owned());

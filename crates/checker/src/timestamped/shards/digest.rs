@@ -4,13 +4,13 @@
 //! compared on the spot: INT), each to the shard where the key lives. Beside that: which keys no shard can settle, the
 //! ends of sessions, and from when to when the part commits.
 
-use super::super::online::Datum;
 use super::super::order::is_read_only;
+use super::super::step::{Deeds, Interned, Read, Rules};
 use super::label::{Literal, Numbered, home};
 use super::sessions::{Ends, Moment, ends};
 use super::{Label, Suspects, Whole, takes_part};
-use history::{History, Id, KeyId, Point, PointKind, Timestamp, Transaction, ValueId, Values};
-use isolation::{Level, Rule};
+use history::{History, Id, KeyId, PointKind, Timestamp, Transaction, ValueId};
+use isolation::{Level, Rule, Ryow};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -91,20 +91,10 @@ pub fn digest(part: &History, order: u64, shards: usize, level: Level) -> Digest
     Digested { digests, ends, suspects, commits, committed }
 }
 
-/// What the transaction at hand saw and did of a key.
-#[derive(Clone, Copy)]
-struct Local {
-    key: KeyId,
-    seen: ValueId,
-    own: ValueId,
-}
-
 struct Work<'h> {
     part: &'h History,
     homes: Vec<u32>,
-    /// For each key the transaction that last touched it, and where in `locals`.
-    stamps: Vec<(u32, u32)>,
-    locals: Vec<Local>,
+    deeds: Deeds,
     writers: Vec<Writer>,
     suspects: Suspects,
     /// Whether session order counts.
@@ -114,11 +104,12 @@ struct Work<'h> {
 impl<'h> Work<'h> {
     fn new(part: &'h History, order: u64, shards: usize) -> Self {
         let writer = |home: usize| Writer::new(part, (home as u32, shards), order);
+        let mut deeds = Deeds::default();
+        deeds.begin_part(part.keys().len());
         Self {
             part,
             homes: part.keys().ids().map(|id| home(part.keys().get(id), shards) as u32).collect(),
-            stamps: vec![(u32::MAX, 0); part.keys().len()],
-            locals: Vec::new(),
+            deeds,
             writers: (0..shards).map(writer).collect(),
             suspects: Suspects::default(),
             session: false,
@@ -167,51 +158,32 @@ impl<'h> Work<'h> {
     }
 
     fn transaction(&mut self, txn: Transaction<'h>, commit: Timestamp) {
-        self.locals.clear();
+        self.deeds.begin();
+        let rules = Rules { values: Interned { values: self.part.values() }, ryow: Ryow::Must };
         for op in txn.op_ids() {
-            match self.part.point(op) {
-                Some(point) => self.point(txn.id().0, point),
-                None => self.suspects.whole = Some(Whole::Ranges),
+            let Some(point) = self.part.point(op) else {
+                self.suspects.whole = Some(Whole::Ranges);
+                continue;
+            };
+            let read = self.deeds.add(0, point, rules);
+            // What contradicts itself is told where everything is gathered, and so is what becomes of lists.
+            if point.kind == PointKind::Append || matches!(read, Read::Wrong(_) | Read::Open) {
+                self.suspect(point.key);
             }
         }
         let start = txn.db().map_or(commit, |(start, _)| start);
-        let wrote = |local: &Local| local.own.is_known();
+        let writes = self.deeds.all().iter().any(|deed| deed.writes > 0);
         // Asked only where commits may be equal or looks are at once; cheap to say always.
-        let reads_only = !self.locals.iter().any(wrote) && is_read_only(self.part, txn.id());
-        let moment = Moment { start, commit, is_read_only: reads_only };
-        for local in &self.locals {
-            if local.seen.is_known() || local.own.is_known() {
-                self.writers[self.homes[local.key.index()] as usize].deed(self.part, txn, moment, local);
+        let is_read_only = !writes && is_read_only(self.part, txn.id());
+        let moment = Moment { start, commit, is_read_only };
+        for deed in self.deeds.all() {
+            let seen = deed.look.map_or(ValueId::UNKNOWN, |(seen, _)| seen);
+            let wrote = deed.value().unwrap_or(ValueId::UNKNOWN);
+            if seen.is_known() || wrote.is_known() {
+                let home = self.homes[deed.key.index()] as usize;
+                self.writers[home].deed(self.part, txn, moment, (deed.key, seen, wrote));
             }
         }
-    }
-
-    #[inline]
-    fn point(&mut self, txn: u32, Point { kind, key, value }: Point) {
-        let (stamp, place) = self.stamps[key.index()];
-        let place = if stamp == txn { place as usize } else { self.touch(txn, key) };
-        let local = &mut self.locals[place];
-        match kind {
-            PointKind::Write => local.own = value,
-            PointKind::Append => self.suspect(key),
-            PointKind::Read if !value.is_known() => {}
-            PointKind::Read => {
-                let before = if local.own.is_known() { local.own } else { local.seen };
-                if !before.is_known() {
-                    local.seen = value;
-                } else if before != value && differ(self.part.values(), before, value) {
-                    self.suspect(key);
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn touch(&mut self, txn: u32, key: KeyId) -> usize {
-        let place = self.locals.len();
-        self.stamps[key.index()] = (txn, place as u32);
-        self.locals.push(Local { key, seen: ValueId::UNKNOWN, own: ValueId::UNKNOWN });
-        place
     }
 
     fn initial(&mut self) {
@@ -219,12 +191,6 @@ impl<'h> Work<'h> {
             self.writers[self.homes[row.key.index()] as usize].initial(self.part, row.key, row.value);
         }
     }
-}
-
-/// Different ids may still be the same to a reader: an empty list is absent.
-#[cold]
-fn differ(values: &Values, one: ValueId, other: ValueId) -> bool {
-    Datum::of(values, one) != Datum::of(values, other)
 }
 
 /// A digest while it is made.
@@ -287,7 +253,13 @@ impl Writer {
         })
     }
 
-    fn deed(&mut self, part: &History, txn: Transaction<'_>, moment: Moment, local: &Local) {
+    fn deed(
+        &mut self,
+        part: &History,
+        txn: Transaction<'_>,
+        moment: Moment,
+        (key, seen, wrote): (KeyId, ValueId, ValueId),
+    ) {
         if self.last != Some(txn.id()) {
             self.last = Some(txn.id());
             let sessions = &mut self.digest.sessions;
@@ -297,8 +269,8 @@ impl Writer {
             let deeds = self.digest.deeds.len() as u32;
             self.digest.txns.push(Entry { moment, session, place: txn.id().0, deeds });
         }
-        let key = self.key(part, local.key);
-        let (seen, wrote) = (self.value(part, local.seen), self.value(part, local.own));
+        let key = self.key(part, key);
+        let (seen, wrote) = (self.value(part, seen), self.value(part, wrote));
         self.digest.deeds.push(Deed { key, seen, wrote });
     }
 

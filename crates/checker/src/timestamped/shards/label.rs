@@ -1,6 +1,6 @@
 //! Names and values that mean the same on every machine.
 
-use super::super::online::Datum;
+use super::super::datum::Datum;
 use history::{Id, Name, NameRef, ValueId, ValueRef, Values};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 //! **Invariant.** Everything that committed before `settled` has been replayed, in the order of commits. A digest that
 //! comes later with something earlier is noticed ([`Shard::is_disordered`]); what was settled then means nothing.
 
-use super::super::online::Datum;
+use super::super::datum::Datum;
 use super::super::versions::{Version, Versions};
 use super::digest::{Deed, Digest, Entry, NOTHING};
 use super::label::{Literal, Numbers};

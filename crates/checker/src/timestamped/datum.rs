@@ -10,6 +10,7 @@
 //! **Invariant.** There is no empty list: it is [`Datum::Absent`] (see [`oracle`](mod@oracle)). Equal values
 //! have equal hashes, however a list is cut into nodes.
 
+use super::Content;
 use history::{Predicate, ValueId, ValueRef, Values};
 use std::cmp::Ordering;
 use std::fmt;
@@ -35,7 +36,7 @@ pub struct Shared {
     form: Form,
 }
 
-pub(super) enum Form {
+pub(crate) enum Form {
     Bool(bool),
     UInt(u64),
     Float(f64),
@@ -46,7 +47,7 @@ pub(super) enum Form {
 }
 
 /// The last piece of a list.
-pub(super) struct List {
+pub(crate) struct List {
     /// What comes before it: a list, or nothing.
     before: Option<Arc<Shared>>,
     last: Box<[Datum]>,
@@ -99,6 +100,15 @@ impl Datum {
         }
     }
 
+    /// What was expected or seen, if it is a value.
+    pub(crate) fn of_content(values: &Values, content: &Content) -> Option<Self> {
+        match content {
+            Content::Value(id) => Some(Self::of(values, *id)),
+            Content::List(ids) => Some(Self::list(ids.iter().map(|&id| Self::of(values, id)).collect())),
+            Content::Count(_) | Content::Time(_) | Content::Clock(_) => None,
+        }
+    }
+
     /// A list; the empty one is [`Datum::Absent`].
     pub fn list(elements: Vec<Datum>) -> Self {
         if elements.is_empty() {
@@ -114,7 +124,7 @@ impl Datum {
         Self::share(Form::Row(cells.into()))
     }
 
-    pub(super) fn share(form: Form) -> Self {
+    pub(crate) fn share(form: Form) -> Self {
         let hash = match &form {
             Form::Bool(value) => mix(1, u64::from(*value)),
             Form::UInt(value) => mix(2, *value),
@@ -140,7 +150,7 @@ impl Datum {
         }
     }
 
-    pub(super) fn form(&self) -> Option<&Form> {
+    pub(crate) fn form(&self) -> Option<&Form> {
         match self {
             Self::Shared(shared) => Some(&shared.form),
             _ => None,
@@ -160,7 +170,7 @@ impl Datum {
     }
 
     /// Whether it is neither absent nor a list, and known.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.is_present() && self.is_known() && self.as_list().is_none()
     }
 
@@ -170,7 +180,7 @@ impl Datum {
     }
 
     /// The value after appending elements, which are not none.
-    pub(super) fn append(&self, elements: Box<[Datum]>) -> Self {
+    pub(crate) fn append(&self, elements: Box<[Datum]>) -> Self {
         if !self.is_known() {
             return Self::Unknown;
         }
@@ -196,7 +206,7 @@ impl Datum {
     }
 
     /// What the last append added.
-    pub(super) fn last_piece(&self) -> Option<Box<[Datum]>> {
+    pub(crate) fn last_piece(&self) -> Option<Box<[Datum]>> {
         self.as_list().map(|list| list.last.clone())
     }
 
@@ -218,7 +228,7 @@ impl Datum {
     }
 
     /// A list without its last elements, if those are `suffix`.
-    pub(super) fn strip_suffix(&self, suffix: &[Datum]) -> Option<Datum> {
+    pub(crate) fn strip_suffix(&self, suffix: &[Datum]) -> Option<Datum> {
         self.as_list()?;
         let mut elements = self.elements();
         if !elements.ends_with(suffix) {
@@ -229,7 +239,7 @@ impl Datum {
     }
 
     /// Whether the two are the same as the base of an append: a scalar looks like a list of itself.
-    pub(super) fn same_as_list(&self, other: &Datum) -> bool {
+    pub(crate) fn same_as_list(&self, other: &Datum) -> bool {
         if self.as_list().is_some() == other.as_list().is_some() {
             return self == other;
         }
@@ -237,7 +247,7 @@ impl Datum {
     }
 
     /// About how many bytes it holds on the heap, beside what it shares with the list before.
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         const NODE: usize = 64;
         match self.form() {
             None => 0,
@@ -396,16 +406,16 @@ impl fmt::Display for Datum {
 }
 
 /// A predicate that outlives the history it came from.
-pub(super) type Condition = Predicate<Box<str>, Datum>;
+pub(crate) type Condition = Predicate<Box<str>, Datum>;
 
-pub(super) fn condition_of(values: &Values, predicate: &Predicate) -> Condition {
+pub(crate) fn condition_of(values: &Values, predicate: &Predicate) -> Condition {
     predicate.translate(&mut |column, constant| {
         (values.columns().get(*column).to_string().into(), Datum::of(values, *constant))
     })
 }
 
 /// Whether a key with this value satisfies a predicate.
-pub(super) fn satisfies(condition: &Condition, value: &Datum) -> bool {
+pub(crate) fn satisfies(condition: &Condition, value: &Datum) -> bool {
     value.is_present()
         && value.is_known()
         && condition.holds_if(&|column, with, constant| {
