@@ -8,7 +8,7 @@
 use crate::driver::Failure;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -35,11 +35,8 @@ impl Scratch {
 
 /// A new folder, by its true name, and who removes it.
 pub(crate) fn folder(prefix: &str) -> io::Result<(PathBuf, Janitor)> {
-    let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
-    let path = folder.path().canonicalize()?;
-    let janitor = Janitor::start(&path)?;
-    // From here on the janitor removes it.
-    let _ = folder.keep();
+    let place = std::env::temp_dir().canonicalize()?;
+    let (janitor, path) = tempfile::Builder::new().prefix(prefix).make_in(place, Janitor::start)?.keep()?;
     Ok((path, janitor))
 }
 
@@ -71,10 +68,15 @@ pub(crate) struct Janitor {
     pipe: Option<ChildStdin>,
 }
 
-/// `$1` is the folder, whose servers work in it. PostgreSQL is asked to stop at once: then it takes its shared memory
+/// `$1` is the folder, whose servers work in it. The janitor makes it, so that there is never a folder without a janitor,
+/// and says so with one line. PostgreSQL is asked to stop at once: then it takes its shared memory
 /// with it. What is still there after a second is killed, and the segment that its pid file names is removed.
 const JANITOR: &str = r#"
-cat >/dev/null
+trap '' PIPE
+mkdir -m 700 -- "$1" || exit 1
+echo
+exec >/dev/null 2>&1
+cat
 export FOLDER="$1"
 working() {
     ls -ld /proc/[0-9]*/cwd 2>/dev/null | awk '{
@@ -107,6 +109,7 @@ done
 "#;
 
 impl Janitor {
+    /// Makes the folder and watches over it.
     fn start(folder: &Path) -> io::Result<Self> {
         let mut process = Command::new("sh")
             .arg("-c")
@@ -115,12 +118,25 @@ impl Janitor {
             .arg(folder)
             .current_dir("/")
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .process_group(0)
             .spawn()?;
         let pipe = process.stdin.take();
-        Ok(Self { process, pipe })
+        let made = process.stdout.take().is_some_and(|mut said| said.read_exact(&mut [0]).is_ok());
+        let complaints = process.stderr.take();
+        let janitor = Self { process, pipe };
+        if made {
+            return Ok(janitor);
+        }
+        if folder.exists() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let mut why = String::new();
+        if let Some(mut complaints) = complaints {
+            complaints.read_to_string(&mut why)?;
+        }
+        Err(io::Error::other(why.trim().to_owned()))
     }
 }
 
