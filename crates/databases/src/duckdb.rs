@@ -4,9 +4,9 @@
 
 use crate::dialect::{Answer, DUCKDB, Statement};
 use crate::driver::{Database, Failure, Session};
-use crate::grammar::{self, Grammar, Sight};
+use crate::grammar::{self, Grammar};
 use crate::isolation::{self, Isolation};
-use crate::matrix::{Console, Schedule, Scripted, expected};
+use crate::matrix::{Console, Scripted};
 use crate::schema::Schema;
 use crate::scratch::Scratch;
 use crate::sql::{Connection, SqlSession, fill};
@@ -75,7 +75,7 @@ impl Database for DuckDb {
             connection.connection.execute_batch(&sql).map_err(failure)?;
         }
         let mut session = SqlSession::new(connection, &DUCKDB, schema.clone());
-        fill(&mut session, &isolation::DUCKDB[0], initial)
+        fill(&mut session, self.isolations(), initial)
     }
 
     fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure> {
@@ -97,16 +97,8 @@ impl Scripted for DuckDb {
         Ok(false)
     }
 
-    fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool> {
-        expected::expects(expected::DUCKDB, &isolation::DUCKDB, schedule, isolation)
-    }
-
     fn grammar(&self) -> &'static Grammar {
         &grammar::DUCKDB
-    }
-
-    fn sight(&self, _isolation: &Isolation) -> Option<Sight> {
-        Some(Sight::SNAPSHOT)
     }
 
     fn waits(&self) -> bool {

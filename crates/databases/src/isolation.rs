@@ -1,5 +1,8 @@
-//! Every vendor's isolation levels: what they are called, how they are asked for, and which level of
-//! the checker their documentation promises. Strongest last. Nothing here is matched on: names are data.
+//! Every vendor's isolation levels: what they are called, how they are asked for, which level of the checker their
+//! documentation promises, what statements look at, and which anomalies occur. Strongest last. Nothing here is
+//! matched on: names are data.
+
+use crate::grammar::Sight;
 
 /// One isolation level of a vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +18,32 @@ pub struct Isolation {
     /// The level that its logical sub-transactions keep, where plain reads see a snapshot, and locking reads and writes
     /// the newest state.
     pub logical: Option<&'static str>,
+    /// What statements look at; `None` where they may look at what is not committed.
+    pub sight: Option<Sight>,
+    /// The schedules of the matrix whose anomaly occurs, as seen on the servers and held against their documentation.
+    pub shows: &'static [&'static str],
 }
 
+/// A level that shows no anomaly, with one snapshot for each transaction.
 const fn row(name: &'static str, ask: &'static str, promises: &'static str) -> Isolation {
-    Isolation { name, also: &[], ask, promises, logical: None }
+    Isolation { name, also: &[], ask, promises, logical: None, sight: Some(Sight::SNAPSHOT), shows: &[] }
 }
+
+/// What snapshot isolation shows.
+const WRITE_SKEW: &[&str] = &["G2-item", "G2", "read-only"];
+/// What PostgreSQL, MariaDB and MySQL show at READ COMMITTED.
+const READ_COMMITTED: &[&str] = &[
+    "PMP",
+    "PMP-write",
+    "P4",
+    "G-single",
+    "G-single-pred",
+    "G-single-write",
+    "fuzzy-read",
+    "G2-item",
+    "G2",
+    "read-only",
+];
 
 impl Isolation {
     /// Whether the vendor calls it so, in any case and spelling: `READ COMMITTED`, `Read_Committed`, `read-committed`.
@@ -30,6 +54,11 @@ impl Isolation {
             .find_map(|words| wanted.strip_prefix(words));
         let names = std::iter::once(&self.name).chain(self.also);
         names.map(|known| plain(known)).any(|known| known == wanted || Some(known.as_str()) == bare)
+    }
+
+    /// Whether the anomaly of a schedule is known to occur.
+    pub(crate) fn is_known_to_show(&self, schedule: &str) -> bool {
+        self.shows.contains(&schedule)
     }
 
     /// The name as the vendor's documentation writes it.
@@ -53,6 +82,7 @@ pub(crate) const SQLITE: [Isolation; 2] = [
 /// DuckDB has one level, and documents it as snapshot isolation.
 pub(crate) const DUCKDB: [Isolation; 1] = [Isolation {
     also: &["snapshot"],
+    shows: WRITE_SKEW,
     ..row("snapshot-isolation", "BEGIN TRANSACTION", "snapshot-isolation")
 }];
 
@@ -60,9 +90,14 @@ pub(crate) const DUCKDB: [Isolation; 1] = [Isolation {
 pub(crate) const POSTGRES: [Isolation; 3] = [
     Isolation {
         also: &["read-uncommitted"],
+        sight: Some(Sight::NEWEST),
+        shows: READ_COMMITTED,
         ..row("read-committed", "BEGIN ISOLATION LEVEL READ COMMITTED", "read-committed")
     },
-    row("repeatable-read", "BEGIN ISOLATION LEVEL REPEATABLE READ", "snapshot-isolation"),
+    Isolation {
+        shows: WRITE_SKEW,
+        ..row("repeatable-read", "BEGIN ISOLATION LEVEL REPEATABLE READ", "snapshot-isolation")
+    },
     row("serializable", "BEGIN ISOLATION LEVEL SERIALIZABLE", "serializable"),
 ];
 
@@ -70,18 +105,53 @@ pub(crate) const POSTGRES: [Isolation; 3] = [
 /// locking reads see the newest committed state, so that no level of the literature above
 /// READ COMMITTED is kept; taken apart into those halves, transactions are serializable. With `innodb_snapshot_isolation` it is snapshot isolation.
 pub(crate) const MARIADB: [Isolation; 4] = [
-    row("read-uncommitted", "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "read-uncommitted"),
-    row("read-committed", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "read-committed"),
+    Isolation {
+        sight: None,
+        shows: &[
+            "G1a",
+            "G1b",
+            "G1c",
+            "OTV",
+            "PMP",
+            "P4",
+            "G-single",
+            "G-single-pred",
+            "G-single-write",
+            "fuzzy-read",
+            "G2-item",
+            "G2",
+            "read-only",
+        ],
+        ..row(
+            "read-uncommitted",
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+            "read-uncommitted",
+        )
+    },
+    Isolation {
+        sight: Some(Sight::NEWEST),
+        shows: READ_COMMITTED,
+        ..row("read-committed", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "read-committed")
+    },
     Isolation {
         logical: Some("strong-session-serializable"),
+        sight: Some(Sight::SPLIT),
+        shows: &["PMP-write", "P4", "G-single-write", "fuzzy-read", "G2-item", "G2", "read-only"],
         ..row("repeatable-read", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "read-committed")
     },
-    row("serializable", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "serializable"),
+    Isolation {
+        sight: Some(Sight::NEWEST),
+        ..row("serializable", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "serializable")
+    },
 ];
 
 /// MariaDB with `innodb_snapshot_isolation=ON`.
-pub(crate) const MARIADB_SNAPSHOT: [Isolation; 4] =
-    [MARIADB[0], MARIADB[1], row("repeatable-read", MARIADB[2].ask, "snapshot-isolation"), MARIADB[3]];
+pub(crate) const MARIADB_SNAPSHOT: [Isolation; 4] = [
+    MARIADB[0],
+    MARIADB[1],
+    Isolation { shows: WRITE_SKEW, ..row("repeatable-read", MARIADB[2].ask, "snapshot-isolation") },
+    MARIADB[3],
+];
 
 /// fjall's optimistic transactions are documented as serializable.
 pub(crate) const FJALL: [Isolation; 1] = [row("serializable", "write_tx", "serializable")];
@@ -124,6 +194,18 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::SCHEDULES;
+
+    #[test]
+    fn every_anomaly_of_a_level_is_a_schedule_and_stands_once() {
+        for level in PROFILES.iter().flat_map(|profile| profile.levels).chain(&MARIADB_SNAPSHOT) {
+            let mut names = level.shows.to_vec();
+            assert!(names.iter().all(|name| SCHEDULES.iter().any(|schedule| schedule.name == *name)));
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), level.shows.len(), "{}", level.name);
+        }
+    }
 
     #[test]
     fn names_are_found_in_every_spelling() {

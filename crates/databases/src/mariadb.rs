@@ -2,9 +2,9 @@
 
 use crate::dialect::{self, Answer, Statement};
 use crate::driver::{Database, Failure, Fault, Limit, Session, try_repeatedly};
-use crate::grammar::{self, Grammar, Sight};
+use crate::grammar::{self, Grammar, View};
 use crate::isolation::{self, Isolation};
-use crate::matrix::{Console, Schedule, Scripted, expected};
+use crate::matrix::{Console, Scripted};
 use crate::passwords::Passwords;
 use crate::schema::Schema;
 use crate::secret::Address;
@@ -140,7 +140,7 @@ impl Database for MariaDb {
             connection.run(&sql)?;
         }
         let mut session = SqlSession::new(connection, &dialect::MARIADB, schema.clone());
-        fill(&mut session, &isolation::MARIADB[1], initial)
+        fill(&mut session, self.isolations(), initial)
     }
 
     fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure> {
@@ -154,7 +154,7 @@ impl Database for MariaDb {
     }
 
     fn enable_timestamps(&mut self, isolation: &Isolation) -> Result<(), Failure> {
-        if isolation.ask != isolation::MARIADB[2].ask {
+        if isolation.sight.is_none_or(|sight| sight.reads != View::Transaction) {
             let message = "only repeatable-read reads from one snapshot";
             return Err(Failure::mistake(format!("no timestamps at {}: {message}", isolation.name)));
         }
@@ -221,14 +221,6 @@ impl Scripted for MariaDb {
         Ok(waits_in(&status, id))
     }
 
-    fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool> {
-        let expected = match self.about.snapshot_isolation {
-            true => expected::MARIADB_SNAPSHOT,
-            false => expected::MARIADB,
-        };
-        expected::expects(expected, self.isolations(), schedule, isolation)
-    }
-
     fn table_options(&self) -> &'static str {
         dialect::MARIADB.table_options
     }
@@ -248,16 +240,6 @@ impl Scripted for MariaDb {
             let _ = console.send("SET GLOBAL innodb_flush_log_at_trx_commit = 0");
             let _ = console.send("SET GLOBAL sync_binlog = 0");
             let _ = console.send("SET SESSION sql_log_bin = 0");
-        }
-    }
-
-    fn sight(&self, isolation: &Isolation) -> Option<Sight> {
-        let levels = self.isolations();
-        match levels.iter().position(|level| level == isolation)? {
-            0 => None,
-            2 if self.about.snapshot_isolation => Some(Sight::SNAPSHOT),
-            2 => Some(Sight::SPLIT),
-            _ => Some(Sight::NEWEST),
         }
     }
 }

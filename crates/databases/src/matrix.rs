@@ -15,13 +15,12 @@
 //! 5. A step that fails ends its session's transaction.
 //! 6. At the end read the table; the schedule's own rule says whether the anomaly occurred.
 
-pub(crate) mod expected;
 mod schedules;
 
 pub use schedules::{SCHEDULES, Schedule};
 
 use crate::driver::{Database, Failure, Fault, Limit};
-use crate::grammar::{Grammar, Sight};
+use crate::grammar::Grammar;
 use crate::isolation::Isolation;
 use record::Value;
 use schedules::{Act, Step};
@@ -44,9 +43,6 @@ pub trait Scripted {
     /// Whether the session of this id waits for a lock now; `observer` is another connection.
     fn is_waiting(&self, observer: &mut dyn Console, id: i64) -> Result<bool, Failure>;
 
-    /// What the vendor's documentation and experience say of a schedule at a level; `None`: nothing.
-    fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool>;
-
     /// What follows the closing parenthesis of CREATE TABLE.
     fn table_options(&self) -> &'static str {
         self.grammar().table_options
@@ -54,9 +50,6 @@ pub trait Scripted {
 
     /// What statements may say.
     fn grammar(&self) -> &'static Grammar;
-
-    /// What statements look at; `None` where they may look at what is not committed.
-    fn sight(&self, isolation: &Isolation) -> Option<Sight>;
 
     /// Makes a connection prefer speed to durability, where nobody's data is at stake.
     fn hurry(&self, console: &mut dyn Console) {
@@ -117,8 +110,8 @@ pub struct MatrixRow {
 pub struct Cell {
     /// Whether the anomaly occurred.
     pub seen: bool,
-    /// Whether it is known to occur there; `None` if nothing is known.
-    pub expected: Option<bool>,
+    /// Whether it is known to occur there.
+    pub expected: bool,
     /// Every step and what came of it, in the order in which they were sent.
     pub trace: Vec<TraceLine>,
 }
@@ -126,7 +119,7 @@ pub struct Cell {
 impl Cell {
     /// Whether the database did something else than expected.
     pub fn is_surprising(&self) -> bool {
-        self.expected.is_some_and(|expected| expected != self.seen)
+        self.expected != self.seen
     }
 }
 
@@ -262,7 +255,7 @@ pub fn cell(scripted: &dyn Scripted, schedule: &Schedule, isolation: &Isolation)
         play.step(step)?;
     }
     let (observed, trace) = play.end()?;
-    let expected = scripted.expects_anomaly(schedule, isolation);
+    let expected = isolation.is_known_to_show(schedule.name);
     Ok(Cell { seen: (schedule.occurred)(&observed), expected, trace })
 }
 

@@ -5,7 +5,7 @@ use crate::driver::{Database, Failure, Fault, Limit, Session, try_repeatedly};
 use crate::follow::{FollowOptions, Follower};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
-use crate::matrix::{Console, Schedule, Scripted, expected};
+use crate::matrix::{Console, Scripted};
 use crate::passwords::{Login, Passwords};
 use crate::schema::Schema;
 use crate::secret::Address;
@@ -148,7 +148,7 @@ impl Database for Postgres {
             connection.run(&sql)?;
         }
         let mut session = SqlSession::new(connection, &dialect::POSTGRES, schema.clone());
-        fill(&mut session, &isolation::POSTGRES[0], initial)
+        fill(&mut session, self.isolations(), initial)
     }
 
     fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure> {
@@ -171,7 +171,7 @@ impl Database for Postgres {
         if self.slot.is_some() {
             return Ok(());
         }
-        if *isolation == isolation::POSTGRES[0] {
+        if isolation.sight == Some(Sight::NEWEST) {
             let message = "each statement has its own snapshot, so a transaction has no start timestamp";
             return Err(Failure::mistake(format!("PostgreSQL at {}: {message}", isolation.name)));
         }
@@ -266,16 +266,8 @@ impl Scripted for Postgres {
         Ok(!rows.is_empty())
     }
 
-    fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool> {
-        expected::expects(expected::POSTGRES, &isolation::POSTGRES, schedule, isolation)
-    }
-
     fn grammar(&self) -> &'static Grammar {
         &grammar::POSTGRES
-    }
-
-    fn sight(&self, isolation: &Isolation) -> Option<Sight> {
-        Some(if *isolation == isolation::POSTGRES[0] { Sight::NEWEST } else { Sight::SNAPSHOT })
     }
 
     fn hurry(&self, console: &mut dyn Console) {

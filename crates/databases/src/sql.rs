@@ -70,12 +70,14 @@ impl<C: Connection> Session for SqlSession<C> {
     }
 }
 
-/// Writes the initial values over an open session, a few hundred rows a transaction.
+/// Writes the initial values over an open session, a few hundred rows per transaction.
 pub(crate) fn fill(
     session: &mut dyn Session,
-    isolation: &Isolation,
+    levels: &[Isolation],
     initial: &[(Name, Value)],
 ) -> Result<(), Failure> {
+    let isolation = levels.iter().find(|level| level.sight.is_some());
+    let isolation = isolation.ok_or_else(|| Failure::mistake("no level reads only what is committed"))?;
     for rows in initial.chunks(500) {
         session.begin(isolation, Access::ReadWrite)?;
         for (key, value) in rows {

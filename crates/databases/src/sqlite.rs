@@ -2,9 +2,9 @@
 
 use crate::dialect::{Answer, SQLITE, Statement};
 use crate::driver::{Database, Failure, Session};
-use crate::grammar::{self, Grammar, Sight};
+use crate::grammar::{self, Grammar};
 use crate::isolation::{self, Isolation};
-use crate::matrix::{Console, Schedule, Scripted, expected};
+use crate::matrix::{Console, Scripted};
 use crate::schema::Schema;
 use crate::scratch::Scratch;
 use crate::sql::{Connection, SqlSession, fill};
@@ -71,7 +71,7 @@ impl Database for Sqlite {
             connection.connection.execute_batch(&sql).map_err(failure)?;
         }
         let mut session = SqlSession::new(connection, &SQLITE, schema.clone());
-        fill(&mut session, &isolation::SQLITE[0], initial)
+        fill(&mut session, self.isolations(), initial)
     }
 
     fn connect(&self, schema: &Schema) -> Result<Box<dyn Session>, Failure> {
@@ -95,16 +95,8 @@ impl Scripted for Sqlite {
         Ok(false)
     }
 
-    fn expects_anomaly(&self, schedule: &Schedule, isolation: &Isolation) -> Option<bool> {
-        expected::expects(expected::NOTHING, &isolation::SQLITE, schedule, isolation)
-    }
-
     fn grammar(&self) -> &'static Grammar {
         &grammar::SQLITE
-    }
-
-    fn sight(&self, _isolation: &Isolation) -> Option<Sight> {
-        Some(Sight::SNAPSHOT)
     }
 
     fn hurry(&self, console: &mut dyn Console) {

@@ -17,8 +17,6 @@ fn is_as_expected(database: &dyn Database, times: usize) {
             let (name, level) = (schedule.name, level.name);
             panic!("run {run}: {name} {seen} in {} at {level}:\n{}", matrix.database, trace.join("\n"));
         }
-        let known = matrix.rows.iter().flat_map(|row| &row.cells).all(|cell| cell.expected.is_some());
-        assert!(known, "every cell has an expectation");
     }
 }
 

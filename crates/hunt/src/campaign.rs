@@ -108,8 +108,8 @@ pub struct Discovery {
 
 /// The levels of a database at which the oracle can be used: every statement looks at committed data only
 /// (txcheck.txt, assumption 3, is kept by reading before writes what writes look at).
-pub fn levels(database: &dyn Scripted, all: &[Isolation]) -> Vec<Isolation> {
-    all.iter().filter(|level| database.sight(level).is_some()).copied().collect()
+pub fn levels(all: &[Isolation]) -> Vec<Isolation> {
+    all.iter().filter(|level| level.sight.is_some()).copied().collect()
 }
 
 /// Runs a campaign. `watch` sees how far it is after every case and says whether to go on; `revive` brings the database
@@ -178,7 +178,7 @@ impl Hunter<'_, '_> {
     }
 
     fn sight(&self, isolation: &Isolation) -> Option<Sight> {
-        let sight = self.stage.database().sight(isolation)?;
+        let sight = isolation.sight?;
         let is_split = sight.reads == View::Transaction && sight.writes == View::Statement;
         Some(if is_split && self.options.writes_see_snapshot { Sight::SNAPSHOT } else { sight })
     }

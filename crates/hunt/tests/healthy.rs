@@ -9,7 +9,7 @@ fn nothing_is_found_on_a_healthy_engine() {
     let sqlite = Sqlite::temporary().expect("a temporary folder");
     let scripted = sqlite.scripted().expect("it speaks SQL");
     let isolation = *sqlite.isolations().last().expect("it has a level");
-    let sight = scripted.sight(&isolation).expect("it keeps to what is committed");
+    let sight = isolation.sight.expect("it keeps to what is committed");
     let mut stage = Stage::open(scripted, isolation).expect("it opens");
     let settings = Settings { transactions: 6, ..Settings::default() };
     let mut tally = Tally::default();

@@ -3,7 +3,7 @@
 //! The breaks sit between the hunt and a healthy engine and act inside transactions only, where the oracle looks for
 //! them.
 
-use databases::{Console, Database, Failure, Grammar, Isolation, Schedule, Scripted, Sight, Sqlite, Value};
+use databases::{Console, Database, Failure, Grammar, Isolation, Scripted, Sqlite, Value};
 use std::time::Duration;
 use taipan_hunt::{
     CampaignOptions, Examination, Settings, Stage, Summary, Weights, campaign, examine, script,
@@ -49,16 +49,8 @@ impl Scripted for Mutant {
         Ok(false)
     }
 
-    fn expects_anomaly(&self, _schedule: &Schedule, _isolation: &Isolation) -> Option<bool> {
-        None
-    }
-
     fn grammar(&self) -> &'static Grammar {
         &Grammar::PLAIN
-    }
-
-    fn sight(&self, _isolation: &Isolation) -> Option<Sight> {
-        Some(Sight::SNAPSHOT)
     }
 
     fn hurry(&self, console: &mut dyn Console) {

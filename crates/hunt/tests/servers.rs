@@ -12,10 +12,9 @@ use workload::Random;
 
 /// All supported levels, or the one at a place of the database's own list.
 fn options(database: &dyn Database, level: Option<usize>, cases: u64) -> CampaignOptions {
-    let scripted = database.scripted().expect("it speaks SQL");
     let levels = match level {
         Some(place) => vec![database.isolations()[place]],
-        None => levels(scripted, database.isolations()),
+        None => levels(database.isolations()),
     };
     CampaignOptions {
         settings: Settings::default(),

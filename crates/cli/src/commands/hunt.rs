@@ -43,7 +43,7 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
     let mut database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
     database.set_limit(Limit::within(flags.patience));
     let scripted = scripted(&*database)?;
-    let options = options(flags, &*database, scripted)?;
+    let options = options(flags, &*database)?;
     let _sweeper =
         Sweeper::start(flags.target.expose(), &::hunt::leftovers(flags.tables)).map_err(Stop::Error)?;
     let interrupt = Interrupt::watch().map_err(said)?;
@@ -121,16 +121,12 @@ impl Watched {
     }
 }
 
-fn options(
-    flags: &HuntFlags,
-    database: &dyn Database,
-    scripted: &dyn Scripted,
-) -> Result<CampaignOptions, Stop> {
+fn options(flags: &HuntFlags, database: &dyn Database) -> Result<CampaignOptions, Stop> {
     let mut weights = Weights::default();
     for (name, weight) in &flags.weight {
         weights.set(name, *weight);
     }
-    let supported = ::hunt::levels(scripted, database.isolations());
+    let supported = ::hunt::levels(database.isolations());
     let levels = match flags.isolation.is_empty() {
         true => supported,
         false => flags.isolation.iter().map(|name| level(name, &supported)).collect::<Result<_, _>>()?,
@@ -378,7 +374,7 @@ fn replay(flags: &HuntFlags, file: &str, console: &mut Console) -> Outcome {
     let leftovers = [drop_all("VIEW", &case.views), drop_all("TABLE", &case.tables)].concat();
     let _sweeper = Sweeper::start(flags.target.expose(), &leftovers).map_err(Stop::Error)?;
     let scripted = scripted(&*database)?;
-    let supported = ::hunt::levels(scripted, database.isolations());
+    let supported = ::hunt::levels(database.isolations());
     let name = flags.isolation.first().unwrap_or(&script.isolation);
     let isolation = level(name, &supported)?;
     let mut stage = Stage::open(scripted, isolation).map_err(said)?;
