@@ -12,11 +12,6 @@ const COME_BACK: Duration = Duration::from_secs(300);
 /// The slot's name where it is to outlive the process and no other is given.
 const SLOT: &str = "taipan_watch";
 
-/// Whether what is to be watched is a database.
-pub(crate) fn is_database(name: &str) -> bool {
-    name.starts_with("postgres://") || name.starts_with("postgresql://")
-}
-
 /// The source, and what joins it with the others.
 pub(crate) fn follow(
     url: Address,

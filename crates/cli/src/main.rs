@@ -18,6 +18,7 @@ mod console;
 mod crew;
 mod exit;
 mod flags;
+#[cfg(feature = "postgres")]
 mod following;
 mod input;
 mod limits;

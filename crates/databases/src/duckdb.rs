@@ -10,6 +10,7 @@ use crate::matrix::{Console, Scripted};
 use crate::schema::Schema;
 use crate::scratch::Scratch;
 use crate::sql::{Connection, SqlSession, fill};
+use crate::target::{self, Vendor};
 use duckdb::types::{ToSqlOutput, ValueRef};
 use history::Name;
 use record::Value;
@@ -24,6 +25,18 @@ pub struct DuckDb {
     /// Removes the file with its folder when the database is dropped.
     _folder: Option<Scratch>,
 }
+
+pub(crate) const VENDOR: Vendor = Vendor {
+    schemes: &["duckdb"],
+    forms: &[
+        target::sql("duckdb:", "DuckDB in a temporary folder"),
+        target::sql("duckdb:PATH", "a DuckDB file"),
+    ],
+    open: |target| match target.is_temporary() {
+        true => Ok(Box::new(DuckDb::temporary()?)),
+        false => Ok(Box::new(DuckDb::at(Path::new(target.rest))?)),
+    },
+};
 
 impl DuckDb {
     /// A new database in a temporary folder, removed with the value.

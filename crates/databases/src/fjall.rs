@@ -5,6 +5,7 @@ use crate::isolation::{self, Isolation};
 use crate::schema::Schema;
 use crate::scratch::Scratch;
 use crate::store::{Bounds, Found, Store, StoreSession, StoreTransaction, encode_key, encode_value};
+use crate::target::{self, Vendor, Written};
 use fjall::{
     KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx, Readable, Snapshot,
 };
@@ -30,6 +31,34 @@ pub enum Probe {
     Value,
     /// First for the value's size, and for the value only if there is one.
     Size,
+}
+
+pub(crate) const VENDOR: Vendor = Vendor {
+    schemes: &["fjall"],
+    forms: &[
+        target::store(
+            "fjall:",
+            "fjall in a temporary folder; fjall:?probe=size reads by way of size_of first",
+        ),
+        target::store("fjall:PATH", "a folder of fjall"),
+    ],
+    open,
+};
+
+fn open(target: &Written<'_>) -> Result<Box<dyn Database>, Failure> {
+    let (path, probe) = match target.rest.split_once('?') {
+        None => (target.rest, Probe::Value),
+        Some((path, "probe=value")) => (path, Probe::Value),
+        Some((path, "probe=size")) => (path, Probe::Size),
+        Some((_, option)) => {
+            let message = format!("{}: {option:?} is not probe=value or probe=size", target.address);
+            return Err(Failure::mistake(message));
+        }
+    };
+    Ok(Box::new(match target::is_temporary(path) {
+        true => Fjall::temporary(probe)?,
+        false => Fjall::at(Path::new(path), probe)?,
+    }))
 }
 
 impl Fjall {

@@ -11,6 +11,7 @@ use crate::secret::Address;
 use crate::server::Server;
 use crate::server::mariadb::DataFolder;
 use crate::sql::{Connection, SqlSession, fill};
+use crate::target::{self, Temp, Vendor};
 use crate::timestamps::{self, LogPlace, Logged};
 use history::Name;
 use mysql_async::prelude::Queryable;
@@ -32,6 +33,25 @@ pub struct MariaDb {
     snapshots: Option<Arc<Mutex<()>>>,
     limit: Limit,
 }
+
+pub(crate) const VENDOR: Vendor = Vendor {
+    schemes: &["mariadb", "mysql"],
+    forms: &[
+        target::sql("mariadb:temp", "a temporary MariaDB server; ?bin=DIR&SETTING=VALUE&…"),
+        target::sql("mysql:temp", "a temporary MySQL server; ?bin=DIR&SETTING=VALUE&…"),
+        target::sql("mysql://USER@HOST/DATABASE", "a running MariaDB or MySQL server"),
+    ],
+    open: |target| {
+        if target.is_url() {
+            return Ok(Box::new(MariaDb::at(target.address, target.passwords)?));
+        }
+        let Temp { bin, settings } = target.temp()?;
+        Ok(Box::new(match target.scheme {
+            "mysql" => MariaDb::temporary_mysql(bin.as_deref(), &settings)?,
+            _ => MariaDb::temporary(bin.as_deref(), &settings)?,
+        }))
+    },
+};
 
 /// What the server says of itself.
 #[derive(Clone, Debug)]

@@ -12,6 +12,7 @@ use crate::secret::Address;
 use crate::server::Server;
 use crate::server::postgres::Cluster;
 use crate::sql::{Connection, SqlSession, fill};
+use crate::target::{self, Temp, Vendor};
 use crate::timestamps::{self, SetSnapshot};
 use bytes::BytesMut;
 use history::Name;
@@ -40,6 +41,21 @@ pub struct Postgres {
     log: Mutex<CommitLog>,
     limit: Limit,
 }
+
+pub(crate) const VENDOR: Vendor = Vendor {
+    schemes: &["postgres", "postgresql"],
+    forms: &[
+        target::sql("postgres:temp", "a temporary PostgreSQL server; ?bin=DIR&SETTING=VALUE&…"),
+        target::sql("postgres://USER@HOST/DATABASE", "a running PostgreSQL server"),
+    ],
+    open: |target| match target.is_url() {
+        true => Ok(Box::new(Postgres::at(target.address, target.passwords)?)),
+        false => {
+            let Temp { bin, settings } = target.temp()?;
+            Ok(Box::new(Postgres::temporary(bin.as_deref(), &settings)?))
+        }
+    },
+};
 
 /// What the slot has told so far.
 #[derive(Debug, Default)]

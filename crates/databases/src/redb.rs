@@ -5,6 +5,7 @@ use crate::isolation::{self, Isolation};
 use crate::schema::Schema;
 use crate::scratch::Scratch;
 use crate::store::{Bounds, Found, Store, StoreSession, StoreTransaction, encode_key, encode_value};
+use crate::target::{self, Vendor};
 use history::Name;
 use record::Value;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
@@ -19,6 +20,15 @@ pub struct Redb {
     database: Arc<redb::Database>,
     _folder: Option<Scratch>,
 }
+
+pub(crate) const VENDOR: Vendor = Vendor {
+    schemes: &["redb"],
+    forms: &[target::store("redb:", "redb in a temporary folder"), target::store("redb:PATH", "a redb file")],
+    open: |target| match target.is_temporary() {
+        true => Ok(Box::new(Redb::temporary()?)),
+        false => Ok(Box::new(Redb::at(Path::new(target.rest))?)),
+    },
+};
 
 impl Redb {
     /// A new database in a temporary folder, removed with the value.

@@ -6,7 +6,9 @@
 //! Servers refuse to run as root. Started as root, everything here runs as the vendor's own user, or as
 //! `nobody`.
 
+#[cfg(feature = "mysql")]
 pub(crate) mod mariadb;
+#[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 
 use crate::driver::{Failure, Fault};

@@ -8,6 +8,7 @@ use crate::matrix::{Console, Scripted};
 use crate::schema::Schema;
 use crate::scratch::Scratch;
 use crate::sql::{Connection, SqlSession, fill};
+use crate::target::{self, Vendor};
 use history::Name;
 use record::Value;
 use rusqlite::types::ValueRef;
@@ -25,6 +26,18 @@ pub struct Sqlite {
 
 /// How long a writer waits for another one before it gives up.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
+
+pub(crate) const VENDOR: Vendor = Vendor {
+    schemes: &["sqlite"],
+    forms: &[
+        target::sql("sqlite:", "SQLite in a temporary folder, as sqlite:temp"),
+        target::sql("sqlite:PATH", "a SQLite file"),
+    ],
+    open: |target| match target.is_temporary() {
+        true => Ok(Box::new(Sqlite::temporary()?)),
+        false => Ok(Box::new(Sqlite::at(target.rest))),
+    },
+};
 
 impl Sqlite {
     /// A new database in a temporary folder, removed with the value.

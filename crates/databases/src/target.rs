@@ -1,9 +1,12 @@
 //! Targets as people write them: `sqlite:`, `postgres:temp?fsync=off`, `mysql://root@localhost/test`.
+//!
+//! Each vendor's file has a [`Vendor`]: how its targets are written and how they are opened. A new vendor is a file with
+//! such a row, and its place in [`VENDORS`].
 
 use crate::driver::{Database, Failure};
-use crate::{Address, Fjall, MariaDb, Passwords, Postgres, Probe, Redb, Sqlite};
+use crate::{Address, Passwords};
 use history::suggest;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A way to write a target, for help texts and error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,36 +15,85 @@ pub struct TargetForm {
     pub form: &'static str,
     /// What it means.
     pub meaning: &'static str,
+    /// Whether the database speaks SQL.
+    pub sql: bool,
 }
 
-const fn form(form: &'static str, meaning: &'static str) -> TargetForm {
-    TargetForm { form, meaning }
+/// A target of a SQL database.
+pub(crate) const fn sql(form: &'static str, meaning: &'static str) -> TargetForm {
+    TargetForm { form, meaning, sql: true }
 }
 
-/// Every way to write a target.
-pub const TARGETS: &[TargetForm] = &[
-    form("sqlite:", "SQLite in a temporary folder, as sqlite:temp"),
-    form("sqlite:PATH", "a SQLite file"),
-    form("postgres:temp", "a temporary PostgreSQL server; ?bin=DIR&SETTING=VALUE&…"),
-    form("postgres://USER@HOST/DATABASE", "a running PostgreSQL server"),
-    form("mariadb:temp", "a temporary MariaDB server; ?bin=DIR&SETTING=VALUE&…"),
-    form("mysql:temp", "a temporary MySQL server; ?bin=DIR&SETTING=VALUE&…"),
-    form("mysql://USER@HOST/DATABASE", "a running MariaDB or MySQL server"),
+/// A target of a key-value store.
+pub(crate) const fn store(form: &'static str, meaning: &'static str) -> TargetForm {
+    TargetForm { form, meaning, sql: false }
+}
+
+/// How the targets of a vendor are written and opened.
+pub(crate) struct Vendor {
+    /// What stands before the colon.
+    pub(crate) schemes: &'static [&'static str],
+    pub(crate) forms: &'static [TargetForm],
+    pub(crate) open: fn(&Written<'_>) -> Result<Box<dyn Database>, Failure>,
+}
+
+/// A target as it was written.
+pub(crate) struct Written<'a> {
+    pub(crate) address: &'a Address,
+    pub(crate) passwords: &'a Passwords,
+    pub(crate) scheme: &'a str,
+    /// What follows the colon.
+    pub(crate) rest: &'a str,
+}
+
+impl Written<'_> {
+    /// `sqlite:` and `sqlite:temp` are the same; a file of that name is `sqlite:./temp`.
+    pub(crate) fn is_temporary(&self) -> bool {
+        is_temporary(self.rest)
+    }
+
+    /// Whether it is a URL of a running server.
+    pub(crate) fn is_url(&self) -> bool {
+        self.rest.starts_with("//")
+    }
+
+    /// The options of a temporary server.
+    pub(crate) fn temp(&self) -> Result<Temp, Failure> {
+        Temp::parse(self.address.expose(), self.rest)
+    }
+}
+
+/// The vendors of this build.
+const VENDORS: &[&Vendor] = &[
+    #[cfg(feature = "sqlite")]
+    &crate::sqlite::VENDOR,
+    #[cfg(feature = "postgres")]
+    &crate::postgres::VENDOR,
+    #[cfg(feature = "mysql")]
+    &crate::mariadb::VENDOR,
     #[cfg(feature = "duckdb")]
-    form("duckdb:", "DuckDB in a temporary folder"),
-    #[cfg(feature = "duckdb")]
-    form("duckdb:PATH", "a DuckDB file"),
-    form("fjall:", "fjall in a temporary folder; fjall:?probe=size reads by way of size_of first"),
-    form("fjall:PATH", "a folder of fjall"),
-    form("redb:", "redb in a temporary folder"),
-    form("redb:PATH", "a redb file"),
+    &crate::duckdb::VENDOR,
+    #[cfg(feature = "fjall")]
+    &crate::fjall::VENDOR,
+    #[cfg(feature = "redb")]
+    &crate::redb::VENDOR,
 ];
 
-impl TargetForm {
-    /// Whether the database speaks SQL.
-    pub fn speaks_sql(&self) -> bool {
-        !["fjall:", "redb:"].iter().any(|scheme| self.form.starts_with(scheme))
-    }
+/// What a scheme needs to be built with.
+const FEATURES: [(&str, &str); 8] = [
+    ("sqlite", "sqlite"),
+    ("postgres", "postgres"),
+    ("postgresql", "postgres"),
+    ("mariadb", "mysql"),
+    ("mysql", "mysql"),
+    ("duckdb", "duckdb"),
+    ("fjall", "fjall"),
+    ("redb", "redb"),
+];
+
+/// Every way to write a target.
+pub fn targets() -> impl Iterator<Item = &'static TargetForm> + Clone {
+    VENDORS.iter().flat_map(|vendor| vendor.forms)
 }
 
 /// Opens a target: starts the server it asks for, or connects to it. Passwords are those in the target.
@@ -53,42 +105,19 @@ pub fn open(target: &str) -> Result<Box<dyn Database>, Failure> {
 pub fn open_with(address: &Address, passwords: &Passwords) -> Result<Box<dyn Database>, Failure> {
     let target = address.expose();
     let Some((scheme, rest)) = target.split_once(':') else { return Err(unknown(target)) };
-    match scheme {
-        "sqlite" if is_temporary(rest) => Ok(Box::new(Sqlite::temporary()?)),
-        "sqlite" => Ok(Box::new(Sqlite::at(rest))),
-        #[cfg(feature = "duckdb")]
-        "duckdb" if is_temporary(rest) => Ok(Box::new(crate::DuckDb::temporary()?)),
-        #[cfg(feature = "duckdb")]
-        "duckdb" => Ok(Box::new(crate::DuckDb::at(Path::new(rest))?)),
-        #[cfg(not(feature = "duckdb"))]
-        "duckdb" => Err(Failure::mistake(
-            "this build of taipan has no DuckDB; build it with --features duckdb (docs/book/src/databases/README.md)",
-        )),
-        "redb" if is_temporary(rest) => Ok(Box::new(Redb::temporary()?)),
-        "redb" => Ok(Box::new(Redb::at(Path::new(rest))?)),
-        "fjall" => open_fjall(target, rest),
-        "postgres" | "postgresql" if rest.starts_with("//") => {
-            Ok(Box::new(Postgres::at(address, passwords)?))
-        }
-        "mysql" | "mariadb" if rest.starts_with("//") => Ok(Box::new(MariaDb::at(address, passwords)?)),
-        "postgres" | "postgresql" => {
-            let temp = Temp::parse(target, rest)?;
-            Ok(Box::new(Postgres::temporary(temp.bin.as_deref(), &temp.settings)?))
-        }
-        "mariadb" => {
-            let temp = Temp::parse(target, rest)?;
-            Ok(Box::new(MariaDb::temporary(temp.bin.as_deref(), &temp.settings)?))
-        }
-        "mysql" => {
-            let temp = Temp::parse(target, rest)?;
-            Ok(Box::new(MariaDb::temporary_mysql(temp.bin.as_deref(), &temp.settings)?))
-        }
-        _ => Err(unknown(target)),
+    if let Some(vendor) = VENDORS.iter().find(|vendor| vendor.schemes.contains(&scheme)) {
+        return (vendor.open)(&Written { address, passwords, scheme, rest });
+    }
+    match FEATURES.iter().find(|(known, _)| *known == scheme) {
+        Some((_, feature)) => Err(Failure::mistake(format!(
+            "this build of taipan has no {scheme} targets; build it with --features {feature} \
+             (docs/book/src/databases/README.md)"
+        ))),
+        None => Err(unknown(target)),
     }
 }
 
-/// `sqlite:` and `sqlite:temp` are the same; a file of that name is `sqlite:./temp`.
-fn is_temporary(rest: &str) -> bool {
+pub(crate) fn is_temporary(rest: &str) -> bool {
     matches!(rest, "" | "temp")
 }
 
@@ -98,27 +127,11 @@ pub fn is_lasting(target: &str) -> bool {
     !is_temporary(rest.split_once('?').map_or(rest, |(path, _)| path))
 }
 
-fn open_fjall(target: &str, rest: &str) -> Result<Box<dyn Database>, Failure> {
-    let (path, probe) = match rest.split_once('?') {
-        None => (rest, Probe::Value),
-        Some((path, "probe=value")) => (path, Probe::Value),
-        Some((path, "probe=size")) => (path, Probe::Size),
-        Some((_, option)) => {
-            let message = format!("{}: {option:?} is not probe=value or probe=size", Address::from(target));
-            return Err(Failure::mistake(message));
-        }
-    };
-    let database =
-        if is_temporary(path) { Fjall::temporary(probe)? } else { Fjall::at(Path::new(path), probe)? };
-    Ok(Box::new(database))
-}
-
 fn unknown(target: &str) -> Failure {
     // An address is long; what is misspelt is what comes before it.
     let scheme = target.split(['/', '?']).next().unwrap_or(target);
-    let meant =
-        suggest::nearest(scheme, TARGETS.iter().map(|row| row.form).filter(|form| !form.contains("//")));
-    let forms: Vec<&str> = TARGETS.iter().map(|target| target.form).collect();
+    let meant = suggest::nearest(scheme, targets().map(|row| row.form).filter(|form| !form.contains("//")));
+    let forms: Vec<&str> = targets().map(|target| target.form).collect();
     let target = Address::from(target);
     let expected = format!("expected one of: {}", forms.join(", "));
     Failure::mistake(match meant {
@@ -129,9 +142,10 @@ fn unknown(target: &str) -> Failure {
 
 /// The options of a temporary server: `temp?bin=DIR&name=value&…`.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Temp {
-    bin: Option<PathBuf>,
-    settings: Vec<(String, String)>,
+pub(crate) struct Temp {
+    /// The folder of the server's programs.
+    pub(crate) bin: Option<PathBuf>,
+    pub(crate) settings: Vec<(String, String)>,
 }
 
 impl Temp {

@@ -4,13 +4,13 @@ use crate::console::{Console, Outcome, Stop};
 use crate::crew;
 use crate::exit::Exit;
 use crate::flags::WatchFlags;
-use crate::following;
 use crate::limits;
 use checker::Rule;
 use checker::timestamped::online::{Kind, Settings};
 use databases::{Address, Scratch};
 use service::{
-    Ended, EngineOptions, HttpOptions, Options, Outlets, Pace, Service, Source, Status, Trouble, Webhook,
+    Ended, EngineOptions, HttpOptions, Joiner, OpenFeed, Options, Outlets, Pace, Service, Source, Status,
+    Trouble, Webhook,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
@@ -40,7 +40,7 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
     };
     let (mut sources, mut joiner) = (sources(flags).map_err(said)?, None);
     if let Some(url) = database(flags).map_err(said)? {
-        let (feed, join) = following::follow(url, flags, note);
+        let (feed, join) = follow(url, flags, note)?;
         sources.push(Source::Feed(feed));
         joiner = Some(join);
     }
@@ -176,7 +176,7 @@ fn pace(flags: &WatchFlags) -> Pace {
 /// The database to follow, if there is one.
 fn database(flags: &WatchFlags) -> Result<Option<Address>, String> {
     let names = flags.files.iter().filter_map(|path| path.to_str());
-    let urls: Vec<&str> = names.filter(|name| following::is_database(name)).collect();
+    let urls: Vec<&str> = names.filter(|name| is_database(name)).collect();
     match urls.as_slice() {
         [] if flags.slot.is_some() || !flags.table.is_empty() => {
             Err("--table and --slot need a database to follow: postgres://USER@HOST/DATABASE".to_owned())
@@ -194,9 +194,31 @@ fn database(flags: &WatchFlags) -> Result<Option<Address>, String> {
     }
 }
 
+/// A database's change stream, and what joins it with the other sources.
+fn follow(
+    url: Address,
+    flags: &WatchFlags,
+    note: impl Fn(String) + Send + 'static,
+) -> Result<(OpenFeed, Joiner), Stop> {
+    #[cfg(feature = "postgres")]
+    return Ok(crate::following::follow(url, flags, note));
+    #[cfg(not(feature = "postgres"))]
+    {
+        let _ = (flags, note);
+        Err(Stop::Error(format!(
+            "{url}: this build of taipan has no PostgreSQL; build it with --features postgres"
+        )))
+    }
+}
+
+/// Whether what is to be watched is a database.
+fn is_database(name: &str) -> bool {
+    name.starts_with("postgres://") || name.starts_with("postgresql://")
+}
+
 fn sources(flags: &WatchFlags) -> Result<Vec<Source>, String> {
     let mut sources: Vec<Source> = Vec::new();
-    let is_file = |path: &&PathBuf| !path.to_str().is_some_and(following::is_database);
+    let is_file = |path: &&PathBuf| !path.to_str().is_some_and(is_database);
     for path in flags.files.iter().filter(is_file) {
         let stream: Box<dyn io::Read + Send> = match path.as_os_str() == "-" {
             true => Box::new(io::stdin()),

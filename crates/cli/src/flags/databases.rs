@@ -130,11 +130,11 @@ pub(super) fn targets() -> String {
 
 /// Those of them that speak SQL.
 pub(super) fn sql_table() -> String {
-    table(::databases::TargetForm::speaks_sql)
+    table(|row| row.sql)
 }
 
 fn table(is_wanted: impl Fn(&::databases::TargetForm) -> bool) -> String {
-    let rows = ::databases::TARGETS.iter().filter(|row| is_wanted(row));
+    let rows = ::databases::targets().filter(|row| is_wanted(row));
     format!("Targets:\n{}", rows.map(|row| target_row(row.form, row.meaning)).collect::<String>())
 }
 

@@ -102,7 +102,7 @@ pub(super) fn targets() -> Offered<::databases::Address> {
     Offered::new(
         |text| Ok(::databases::Address::from(text)),
         || {
-            let live = ::databases::TARGETS.iter().map(|row| (row.form, row.meaning));
+            let live = ::databases::targets().map(|row| (row.form, row.meaning));
             described(live).into_iter().chain(strengths()).collect()
         },
     )
@@ -113,7 +113,7 @@ pub(super) fn sql_targets() -> Offered<::databases::Address> {
     Offered::new(
         |text| Ok(::databases::Address::from(text)),
         || {
-            let sql = ::databases::TARGETS.iter().filter(|row| row.speaks_sql());
+            let sql = ::databases::targets().filter(|row| row.sql);
             described(sql.map(|row| (row.form, row.meaning)))
         },
     )
