@@ -10,11 +10,10 @@
 //!
 //! **Cost.** The replay, and the search only where the replay did not accept.
 
-use crate::looked_at::LookedAt;
-use crate::pipeline;
 use crate::timestamped::{self, Finding};
 use history::History;
 use isolation::{By, Claim, Level, Options, Orders, Outcome, Strategy, Vendor, Verdict};
+use search::LookedAt;
 use std::borrow::Cow;
 
 /// The answer to a claim.
@@ -31,7 +30,7 @@ pub struct Answer {
 /// The history that a claim is about: `history` itself, or its logical sub-transactions.
 pub fn subject<'h>(claim: &Claim, history: &'h History) -> Cow<'h, History> {
     match claim.vendor {
-        Some(Vendor { logical: true, .. }) => Cow::Owned(crate::split_into_logical(history)),
+        Some(Vendor { logical: true, .. }) => Cow::Owned(isolation::logical::split(history)),
         _ => Cow::Borrowed(history),
     }
 }
@@ -90,8 +89,8 @@ fn by_results(claim: &Claim, subject: &History, options: &Options, shared: Optio
         None => None,
     };
     let outcome = match shared {
-        Some(shared) => pipeline::check_sharing(subject, claim.level, options, shared),
-        None => pipeline::check(subject, claim.level, options),
+        Some(shared) => evidence::check_sharing(subject, claim.level, options, shared),
+        None => evidence::check(subject, claim.level, options),
     };
     let is_accepted = matches!(outcome.verdict, Verdict::Accepted(_));
     Answer { outcome, findings: None, timestamps_refuse: refused.filter(|_| is_accepted) }

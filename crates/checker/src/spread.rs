@@ -50,8 +50,8 @@ pub use graph::{Graph, Layout, Piece, Regions, Tally};
 pub use home::{Home, Replies};
 pub use lanes::{Doubts, Edges, Lanes};
 
-use crate::weak::Sight;
 use isolation::{Level, Options, Rule, Ryow, Strategy};
+use search::weak::Sight;
 use serde::{Deserialize, Serialize};
 
 /// No transaction: the initial state, or nothing before.

@@ -27,6 +27,7 @@ mod custom;
 mod gallop;
 mod key_orders;
 mod levels;
+pub mod logical;
 pub mod modules;
 mod strategy;
 mod untested;

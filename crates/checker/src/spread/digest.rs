@@ -4,9 +4,9 @@ use super::graph::{Layout, Piece};
 use super::{DOUBTFUL, NONE, Open, Plan};
 use crate::timestamped::online::Datum;
 use crate::timestamped::shards::{Label, Literal, Numbered, home};
-use crate::weak::Sight;
 use history::{History, Id, KeyId, Point, PointKind, SessionId, Status, Transaction, ValueId};
 use rustc_hash::FxHashMap;
+use search::weak::Sight;
 use serde::{Deserialize, Serialize};
 
 /// What the transactions of a part did to the keys of one home.

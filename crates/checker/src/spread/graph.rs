@@ -14,8 +14,8 @@
 use super::digest::Kept;
 use super::{DOUBTFUL, NODES_MAX, NONE, Open, Plan};
 use crate::timestamped::shards::Label;
-use crate::weak;
 use rustc_hash::FxHashMap;
+use search::weak;
 use serde::{Deserialize, Serialize};
 
 /// How much somebody read.

@@ -18,8 +18,8 @@
 use super::clocks::Columns;
 use super::graph::{Graph, Regions};
 use super::{NONE, Open, Plan};
-use crate::weak::Sight;
 use isolation::gallop;
+use search::weak::Sight;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

@@ -24,14 +24,16 @@ use super::order::Order;
 use super::replay::Replay;
 use super::sessions::times;
 use super::{Axiom, Finding};
-use crate::constrain::{Known, Nodes};
-use crate::observe::{self, Problem, Refusal, Repeats, Standing, Txn};
-use crate::pigeonhole;
-use crate::refine::{Questions, Refined};
-use crate::schedule::Readers;
 use history::{BuildError, Builder, Copier, History, Id, KeyId, OpId, Operation, Status, Timestamp, TxnId};
 use isolation::{Level, Options, Rule, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
+use search::{
+    constrain::{Known, Nodes},
+    observe::{self, Problem, Refusal, Repeats, Standing, Txn},
+    pigeonhole,
+    refine::{Questions, Refined},
+    schedule::Readers,
+};
 use solver::{Graph, Node};
 use std::collections::VecDeque;
 
