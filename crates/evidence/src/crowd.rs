@@ -2,7 +2,7 @@
 
 use crate::back::Back;
 use crate::naming;
-use history::{History, Id, OpId, Operation, TxnId};
+use history::{History, Id, OpId, Primitive, TxnId};
 use isolation::{Evidence, Level, Options, Ryow};
 use rustc_hash::FxHashSet;
 use search::observe::observe;
@@ -37,10 +37,9 @@ impl Crowd {
 
     /// What it rests on: the reads, and what their transactions and the writers left in the key.
     pub(crate) fn operations(&self, history: &History) -> FxHashSet<OpId> {
-        let key = self.reads.first().and_then(|&read| history.operation(read).key());
+        let key = self.reads.first().and_then(|&read| history.primitive(read).key());
         let is_write = |&op: &OpId| {
-            matches!(history.operation(op), Operation::Write { .. } | Operation::Delete { .. })
-                && history.operation(op).key() == key
+            matches!(history.primitive(op), Primitive::Write { .. }) && history.primitive(op).key() == key
         };
         let last_write = |txn: TxnId| history.transaction(txn).op_ids().rev().find(is_write);
         let left = self.transactions(history).into_iter().filter_map(last_write);

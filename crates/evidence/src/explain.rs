@@ -22,7 +22,7 @@ pub(crate) use direct::of_contradiction as direct_contradiction;
 pub(crate) use direct::{
     effect, incompatible_lists, no_source, unexplained, unexplained_by, unexplained_value,
 };
-use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId};
+use history::{History, KeyId, OpId, Primitive, Status, TxnId, ValueId, WriteIf};
 use isolation::{Argument, Case, Edge, EdgeKind, Level, Meter, Options, Reason, Supposition};
 pub(crate) use proof::{Pending, all_struck, finished, shown_by, simplified};
 use proof::{split, trimmed};
@@ -157,7 +157,7 @@ fn unsettled_writers(
             Err(Refusal::Contradiction(found)) => again(&found, &taken),
             // What it saw in turn may be of somebody who cannot have taken effect.
             _ => unexplained_by(history, history.owner(write)).or_else(|| {
-                let own = history.transaction(history.owner(write)).ops();
+                let own = history.transaction(history.owner(write)).primitives();
                 let mut seen = own
                     .flat_map(|(op, it)| rows::returned(&it).map(|(key, _)| (op, key)).collect::<Vec<_>>());
                 seen.find_map(|(op, key)| unsettled_writers(history, (&[op], key), &taken, observe, again))
@@ -247,46 +247,36 @@ fn found(history: &History, problem: &Problem, alternative: u32) -> Option<(OpId
 
 /// Whether what some predicate write left depends on what it found.
 fn has_open_writes(history: &History) -> bool {
-    let mut all = history.transactions().flat_map(|it| it.ops());
-    all.any(|(_, it)| {
-        matches!(it, Operation::Update { keys: None, .. } | Operation::DeleteWhere { keys: None, .. })
-    })
+    let mut all = history.transactions().flat_map(|it| it.primitives());
+    all.any(|(_, it)| it.is_open_write())
 }
 
 /// Whether an operation saw nothing at a key because of its predicate or its range.
 fn is_by_predicate(history: &History, op: OpId, key: KeyId) -> bool {
-    let operation = history.operation(op);
+    let operation = history.primitive(op);
     rows::is_about_many(&operation)
         && !matches!(rows::row_of(&operation, key), value if value.is_known() && value != ValueId::ABSENT)
-}
-
-pub(crate) fn is_write(operation: &Operation<'_>) -> bool {
-    matches!(operation, Operation::Write { .. } | Operation::Delete { .. } | Operation::Append { .. })
 }
 
 /// The operation that made a version.
 pub(crate) fn write_op(history: &History, problem: &Problem, version: u32) -> OpId {
     let version = problem.versions[version as usize];
-    let ops = history.transaction(problem.txns[version.txn as usize]).ops();
+    let ops = history.transaction(problem.txns[version.txn as usize]).primitives();
     let key = KeyId(version.key);
-    let writes = ops.filter(|(_, it)| match it {
-        Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
-            keys.contains(&key)
+    let mut writes = ops.filter(|(_, it)| match it {
+        Primitive::WriteIf(WriteIf { keys: None, set, .. }) => {
+            it.may_have_written(key) && (!set.is_known() || normal(history, *set) == version.value)
         }
-        Operation::Update { keys: None, set, .. } => {
-            !set.is_known() || normal(history, *set) == version.value
-        }
-        Operation::DeleteWhere { keys: None, .. } => version.value == ValueId::ABSENT,
-        it => it.key() == Some(key) && is_write(it),
+        it => it.certainly_wrote(key),
     });
-    writes.last().expect("a version has an operation that wrote it").0
+    writes.next_back().expect("a version has an operation that wrote it").0
 }
 
 /// A key at which two operations saw different things: the one that a read of a single key is about, also where lists
 /// differ only without what the transaction appended in between.
 fn differing(history: &History, first: OpId, second: OpId) -> Option<KeyId> {
-    let operations = [history.operation(first), history.operation(second)];
-    operations.iter().find_map(Operation::key).or_else(|| direct::differing(history, first, second))
+    let operations = [history.primitive(first), history.primitive(second)];
+    operations.iter().find_map(Primitive::key).or_else(|| direct::differing(history, first, second))
 }
 
 /// One point comes before another.

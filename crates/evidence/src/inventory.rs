@@ -15,7 +15,7 @@
 
 use crate::check::{check, check_as_found};
 use crate::naming::common_name;
-use history::{History, Id, KeyId, OpId, Operation, Status, Transaction, TxnId, ValueId, ValueRef};
+use history::{History, Id, KeyId, OpId, Primitive, Status, Transaction, TxnId, ValueId, ValueRef, WriteIf};
 use isolation::{Anomaly, Evidence, Level, Options, Ryow, Verdict, implications};
 use oracle::tiny::{Datum, Sketch, SketchOp};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -282,18 +282,21 @@ impl<'h> Scan<'h> {
         let txn = transaction.id();
         let aborted = transaction.status() == Status::Aborted;
         let mut later: FxHashSet<KeyId> = FxHashSet::default();
-        let ops: Vec<_> = transaction.ops().collect();
+        let ops: Vec<_> = transaction.primitives().collect();
         for (_, operation) in ops.into_iter().rev() {
             let (key, value) = match operation {
-                Operation::Write { key, value } => (key, normal(self.history, value)),
-                Operation::Delete { key } => (key, ValueId::ABSENT),
-                Operation::Append { key, value } => {
+                Primitive::Write { key, value } => (key, normal(self.history, value)),
+                Primitive::Append { key, value } => {
                     let is_last = later.insert(key);
                     self.lists.insert(key);
                     self.appended.insert((key, value), Appended { txn, is_last });
                     continue;
                 }
-                _ => continue,
+                Primitive::WriteIf(write) => {
+                    self.note_write_if(txn, aborted, &write);
+                    continue;
+                }
+                Primitive::Read { .. } | Primitive::Show { .. } => continue,
             };
             let it = self.written.entry((key, value)).or_default();
             match (aborted, later.insert(key)) {
@@ -307,12 +310,26 @@ impl<'h> Scan<'h> {
         }
     }
 
+    /// What a conditional write may have left counts as left by it: it takes the blame for nothing.
+    fn note_write_if(&mut self, txn: TxnId, aborted: bool, write: &WriteIf<'_>) {
+        let value = normal(self.history, write.set);
+        for key in self.history.keys().ids().filter(|&key| write.changed(key) != Some(false)) {
+            let it = self.written.entry((key, value)).or_default();
+            if aborted {
+                it.aborted = Some(txn);
+            } else {
+                it.finals += 1;
+                it.last = Some(txn);
+            }
+        }
+    }
+
     fn judge(&mut self, transaction: Transaction<'h>) {
         let mut own: FxHashMap<KeyId, ValueId> = FxHashMap::default();
         let mut own_appends: FxHashMap<KeyId, Vec<ValueId>> = FxHashMap::default();
-        for (read, operation) in transaction.ops() {
+        for (read, operation) in transaction.primitives() {
             match operation {
-                Operation::Read { key, value, .. } if value.is_known() => {
+                Primitive::Read { key, value, .. } if value.is_known() => {
                     let value = normal(self.history, value);
                     let found = if self.lists.contains(&key) {
                         let appends = own_appends.get(&key).map_or(&[][..], Vec::as_slice);
@@ -323,14 +340,17 @@ impl<'h> Scan<'h> {
                     let reader = transaction.id();
                     self.found.extend(found.map(|(name, writer)| Wrong { name, reader, writer, read }));
                 }
-                Operation::Write { key, value } => {
+                Primitive::Write { key, value } => {
                     own.insert(key, normal(self.history, value));
                 }
-                Operation::Delete { key } => {
-                    own.insert(key, ValueId::ABSENT);
+                Primitive::Append { key, value } => own_appends.entry(key).or_default().push(value),
+                // What it holds from here on is not known.
+                _ if operation.is_open_write() => return,
+                Primitive::WriteIf(write) => {
+                    let value = normal(self.history, write.set);
+                    own.extend(operation.written_keys().map(|key| (key, value)));
                 }
-                Operation::Append { key, value } => own_appends.entry(key).or_default().push(value),
-                _ => {}
+                Primitive::Read { .. } | Primitive::Show { .. } => {}
             }
         }
     }

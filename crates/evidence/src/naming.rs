@@ -4,7 +4,7 @@
 //! adjacent, whether session or real-time order is needed, whether predicates are. *Source*: Adya's
 //! thesis §3 and §4 for the phenomena, Elle for the vocabulary.
 
-use history::{History, KeyId, OpId, Operation, Status, TxnId};
+use history::{Area, History, KeyId, OpId, Primitive, Status, TxnId};
 use isolation::{Anomaly, Argument, Edge, EdgeKind, Impossible, Reason, Supposition};
 use search::rows;
 
@@ -109,7 +109,7 @@ fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
         return anomaly("duplicate-elements", None);
     }
     if let Reason::Saw { read, .. } = edge.reason
-        && rows::twice(&history.operation(read)).is_some()
+        && rows::twice(&history.primitive(read)).is_some()
     {
         return anomaly("duplicate-rows", Some("a key twice"));
     }
@@ -147,7 +147,7 @@ fn impossible(why: Impossible) -> Anomaly {
 
 /// Whether a read returned a list with an element twice.
 fn has_an_element_twice(history: &History, read: OpId, key: KeyId) -> bool {
-    let operation = history.operation(read);
+    let operation = history.primitive(read);
     rows::returned(&operation).filter(|(at, _)| *at == key).any(|(_, value)| {
         let mut elements = history.values_of(value).to_vec();
         elements.sort_unstable();
@@ -158,14 +158,8 @@ fn has_an_element_twice(history: &History, read: OpId, key: KeyId) -> bool {
 /// Whether the writer of what was read wrote the key again afterwards.
 fn is_intermediate(history: &History, edge: &Edge) -> bool {
     let (Reason::Saw { write: Some(write), .. }, Some(key)) = (&edge.reason, edge.key) else { return false };
-    let mut later = history.transaction(history.owner(*write)).ops().filter(|&(op, _)| op > *write);
-    later.any(|(_, it)| match it {
-        Operation::Update { keys, .. } | Operation::DeleteWhere { keys, .. } => {
-            keys.is_some_and(|keys| keys.contains(&key))
-        }
-        Operation::Read { .. } => false,
-        it => it.key() == Some(key),
-    })
+    let mut later = history.transaction(history.owner(*write)).primitives().filter(|&(op, _)| op > *write);
+    later.any(|(_, it)| it.certainly_wrote(key))
 }
 
 /// Two lists of one key of which neither begins the other.
@@ -198,9 +192,9 @@ fn single(history: &History, edges: &[Edge]) -> &'static str {
 /// Whether what was seen and what was missed are the results of two different predicates or ranges.
 fn asks_two_things(history: &History, one: &Edge, two: &Edge) -> bool {
     let asked = |edge: &Edge| match edge.reason {
-        Reason::Saw { read, .. } | Reason::Missed { read, .. } => match history.operation(read) {
-            Operation::Scan { range, .. } | Operation::Iterate { range, .. } => Some((Some(range), None)),
-            Operation::Query { predicate, .. } => Some((None, Some(predicate.clone()))),
+        Reason::Saw { read, .. } | Reason::Missed { read, .. } => match history.primitive(read) {
+            Primitive::Show { area: Area::Range { range, .. }, .. } => Some((Some(range), None)),
+            Primitive::Show { area: Area::Where(predicate), .. } => Some((None, Some(predicate.clone()))),
             _ => None,
         },
         _ => None,

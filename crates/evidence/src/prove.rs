@@ -8,7 +8,7 @@
 
 use certify::{Atom, Certificate, Lemma};
 use encodings::{Refutable, refute};
-use history::{History, Id, KeyId, Operation, ValueId};
+use history::{History, Id, KeyId, Primitive, ValueId};
 use isolation::{Level, Options, Rule, Ryow};
 use rustc_hash::FxHashMap;
 use search::{
@@ -178,7 +178,7 @@ impl Question<'_> {
 
     fn read(&mut self, read: &Read) {
         // Whoever was ruled out on the way is a candidate here: why is for the proof to say.
-        let Operation::Read { value, .. } = self.part.operation(read.op) else { return };
+        let Primitive::Read { value, .. } = self.part.primitive(read.op) else { return };
         let value = normal(self.part, value);
         let has_value = |&&(it, version): &&(ValueId, u32)| {
             it == value && self.problem.versions[version as usize].txn != read.txn
@@ -223,8 +223,8 @@ impl Question<'_> {
         let mut owners: FxHashMap<(KeyId, ValueId), Txn> = FxHashMap::default();
         let mut appenders: FxHashMap<KeyId, Vec<Txn>> = FxHashMap::default();
         for (txn, transaction) in (0..).zip(self.part.transactions()) {
-            for (_, operation) in transaction.ops() {
-                if let Operation::Append { key, value } = operation {
+            for (_, operation) in transaction.primitives() {
+                if let Primitive::Append { key, value } = operation {
                     owners.insert((key, value), txn);
                     appenders.entry(key).or_default().push(txn);
                 }
@@ -233,10 +233,10 @@ impl Question<'_> {
         appenders.values_mut().for_each(Vec::dedup);
         for (txn, transaction) in (0..).zip(self.part.transactions()) {
             let mut own: FxHashMap<KeyId, usize> = FxHashMap::default();
-            for (_, operation) in transaction.ops() {
+            for (_, operation) in transaction.primitives() {
                 match operation {
-                    Operation::Append { key, .. } => *own.entry(key).or_default() += 1,
-                    Operation::Read { key, value, .. }
+                    Primitive::Append { key, .. } => *own.entry(key).or_default() += 1,
+                    Primitive::Read { key, value, .. }
                         if value.is_known() && appenders.contains_key(&key) =>
                     {
                         let mine = own.get(&key).copied().unwrap_or(0);

@@ -37,7 +37,7 @@ mod observed;
 use crate::crowd;
 use crate::prove::TRIED_MAX;
 use hidden::Hiding;
-use history::{History, Id, Name, OpId, Operation, TxnId};
+use history::{History, Id, Name, OpId, Primitive, TxnId};
 use isolation::{Evidence, Level, Options, Verdict};
 use observed::{Observed, is_write};
 use oracle::tiny::{Sketch, SketchOp, SketchTxn};
@@ -133,7 +133,7 @@ fn starts<'h>(
     core.extend(evidence.edges.iter().flat_map(|edge| edge.from.into_iter().chain([edge.to])));
     core.sort_unstable();
     core.dedup();
-    let is_plain = !rows::has_many(history) && !options.mixed;
+    let is_plain = !rows::has_claims(history) && !options.mixed;
     [true, false].into_iter().filter(move |&alone| !alone || is_plain).map(move |alone| match alone {
         true => by_itself(history, level, &core, names),
         false => with_what_it_saw(history, &core, names),
@@ -164,10 +164,8 @@ fn with_what_it_saw(history: &History, core: &[TxnId], names: &Names<'_>) -> (Sk
     let mut seen = Observed::default();
     for transaction in history.transactions() {
         let is_core = is_core(transaction.id());
-        let by_predicate = |operation: &Operation<'_>| {
-            matches!(operation, Operation::Update { .. } | Operation::DeleteWhere { .. })
-        };
-        if is_core || transaction.ops().any(|(_, operation)| by_predicate(&operation)) {
+        let is_conditional = |(_, it): (_, Primitive<'_>)| matches!(it, Primitive::WriteIf(_));
+        if is_core || transaction.primitives().any(is_conditional) {
             let copy = SketchTxn::of(history, transaction, |operation| is_core || is_write(operation));
             copy.ops.iter().for_each(|operation| seen.note(operation));
         }
@@ -307,7 +305,7 @@ impl Reducing<'_> {
     }
 
     fn drop_transactions(&mut self) {
-        if rows::has_many(&self.best.build()) || self.question.options.mixed {
+        if rows::has_claims(&self.best.build()) || self.question.options.mixed {
             return;
         }
         for place in (0..self.best.transactions.len()).rev() {

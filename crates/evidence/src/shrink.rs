@@ -14,7 +14,7 @@ use crate::explain::must_see;
 use crate::naming;
 use crate::prove::TRIED_MAX;
 use crate::shown::Shown;
-use history::{History, Id, KeyId, Operation, Status, TxnId, ValueId};
+use history::{History, Id, KeyId, Primitive, Status, TxnId, ValueId};
 use isolation::{Anomaly, Argument, Edge, EdgeKind, Evidence, Level, Options, Rule, Stats, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 use search::{
@@ -35,13 +35,13 @@ const ARGUED_MAX: usize = 128;
 /// Shrinks a set of transactions without an explanation and says what is wrong with it.
 pub(crate) fn evidence(history: &History, level: Level, options: &Options, start: Vec<TxnId>) -> Evidence {
     let Ok(has_rebuilt_lists) = has_rebuilt_lists(history, options) else { return unshown(history, level) };
-    let is_whole = rows::has_many(history) || !level.modules().is_empty() || has_rebuilt_lists;
+    let is_whole = rows::has_claims(history) || !level.modules().is_empty() || has_rebuilt_lists;
     if is_whole && (options.mixed || level.rule != Rule::ReadUncommitted) {
         return evidence_about_many(history, level, options, &start);
     }
     if let [alone] = start[..]
         && level.rule == Rule::ReadUncommitted
-        && rows::has_many(history)
+        && rows::has_claims(history)
         && let Some(argument) = told_of_one(history, alone)
     {
         // What was seen at many keys is judged with the whole only.
@@ -104,7 +104,7 @@ fn readable(argument: Argument) -> Option<Argument> {
 fn told_of_one(history: &History, alone: TxnId) -> Option<Argument> {
     explain::unexplained_by(history, alone).or_else(|| {
         let op = weak::from_nowhere(history, alone)?;
-        let key = rows::returned(&history.operation(op)).next()?.0;
+        let key = rows::returned(&history.primitive(op)).next()?.0;
         Some(explain::unexplained(history, op, key))
     })
 }
@@ -208,15 +208,9 @@ fn argue_order(history: &History, part: &mut Problem, level: Level, options: &Op
 /// Whether all that was seen is what reads of single keys would have seen, and a part says it of some transactions alone: no
 /// module, no predicate, and no list that more than its appends speak of.
 fn falls_apart(history: &History, level: Level, options: &Options) -> bool {
-    let by_predicate = |operation: &Operation<'_>| {
-        matches!(
-            operation,
-            Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
-        )
-    };
-    let mut operations = history.transactions().flat_map(|it| it.ops());
+    let mut operations = history.transactions().flat_map(|it| it.primitives());
     level.modules().is_empty()
-        && !operations.any(|(_, operation)| by_predicate(&operation))
+        && !operations.any(|(_, it)| rows::predicate_of(&it).is_some() || matches!(it, Primitive::WriteIf(_)))
         && has_rebuilt_lists(history, options) == Ok(false)
 }
 
@@ -342,16 +336,16 @@ fn grown(history: &History, txns: &[TxnId]) -> Option<Vec<TxnId>> {
     let mut doubted: FxHashMap<(KeyId, ValueId), TxnId> = FxHashMap::default();
     for &txn in txns {
         let is_unknown = history.transaction(txn).status() == Status::Unknown;
-        for (_, operation) in history.transaction(txn).ops() {
+        for (_, operation) in history.transaction(txn).primitives() {
             for (key, value) in rows::returned(&operation) {
                 returned.insert((key, value));
                 returned.extend(history.values_of(value).iter().map(|&element| (key, element)));
                 listed.entry(key).or_default();
             }
-            if let Operation::Append { key, .. } = operation {
+            if let Primitive::Append { key, .. } = operation {
                 listed.entry(key).or_default();
             }
-            if let Operation::Append { key, value } | Operation::Write { key, value } = operation
+            if let Primitive::Append { key, value } | Primitive::Write { key, value } = operation
                 && is_unknown
             {
                 doubted.insert((key, value), txn);
@@ -362,12 +356,11 @@ fn grown(history: &History, txns: &[TxnId]) -> Option<Vec<TxnId>> {
     let mut tellers: FxHashMap<TxnId, (bool, TxnId)> = FxHashMap::default();
     for transaction in history.transactions().filter(|it| it.status() != Status::Aborted) {
         let mut is_writer = false;
-        for (_, operation) in transaction.ops() {
+        for (_, operation) in transaction.primitives() {
             match operation {
-                Operation::Write { key, value } | Operation::Append { key, value } => {
+                Primitive::Write { key, value } | Primitive::Append { key, value } => {
                     is_writer |= returned.contains(&(key, value));
                 }
-                Operation::Delete { key } => is_writer |= returned.contains(&(key, ValueId::ABSENT)),
                 _ => {}
             }
             for (key, value) in rows::returned(&operation) {

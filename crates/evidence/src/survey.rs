@@ -55,7 +55,7 @@ pub fn survey<T, E>(
         };
         checked.push((level, result));
         // What a fragment shows by predicate is judged with the whole only.
-        let Some(fragment) = fragment.filter(|_| !rows::has_many(history)) else { continue };
+        let Some(fragment) = fragment.filter(|_| !rows::has_claims(history)) else { continue };
         for open in order.weakest_first() {
             if !marks.contains(&(open, None)) {
                 continue;
@@ -131,7 +131,7 @@ struct Order {
 
 impl Order {
     fn of(history: &History) -> Self {
-        let predicates = rows::has_many(history);
+        let predicates = rows::has_claims(history);
         let mut pairs: Vec<(Level, Level)> = implications()
             .iter()
             .filter(|it| !(it.without_predicates && predicates))

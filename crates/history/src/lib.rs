@@ -24,6 +24,7 @@ mod interrupt;
 mod model;
 mod names;
 mod predicate;
+mod primitive;
 mod room;
 mod slots;
 pub mod suggest;
@@ -41,5 +42,6 @@ pub use model::{
 };
 pub use names::{Name, NameRef, Names};
 pub use predicate::{Comparison, Predicate};
+pub use primitive::{Area, Primitive, Test, WriteIf};
 pub use summary::{Spread, Summary};
 pub use values::{Cell, ValueRef, Values};

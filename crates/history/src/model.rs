@@ -571,6 +571,12 @@ pub struct Transaction<'h> {
 }
 
 impl<'h> Transaction<'h> {
+    /// Its history.
+    #[inline]
+    pub fn history(&self) -> &'h History {
+        self.history
+    }
+
     /// Its number.
     #[inline]
     pub fn id(&self) -> TxnId {

@@ -9,7 +9,7 @@
 use crate::budget::{Budget, Meter};
 use crate::gallop::gallop;
 use crate::verdict::Undecided;
-use history::{History, Id, KeyId, Operation, Point, PointKind, Status, ValueId, ValueRef};
+use history::{History, Id, KeyId, Point, PointKind, Primitive, Status, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -196,8 +196,7 @@ impl<'h> Walk<'h> {
     ) -> Result<(), Undecided> {
         meter.step()?;
         if transaction.status() == Status::Aborted {
-            let writes = |operation: Operation<'_>| !is_read(&operation);
-            self.habits.aborted_writes |= transaction.ops().any(|(_, operation)| writes(operation));
+            self.habits.aborted_writes |= transaction.primitives().any(|(_, it)| !it.is_read());
             return Ok(());
         }
         let stamp = transaction.id().0 + 1;
@@ -213,7 +212,7 @@ impl<'h> Walk<'h> {
                     self.read((key, value), (stamp, session))
                 }
                 Some(Point { key, value, .. }) => self.write((key, value), (stamp, session)),
-                None => self.many(self.history.operation(op), (stamp, session)),
+                None => self.many(self.history.primitive(op), (stamp, session)),
             }
         }
         self.habits.reads_two += usize::from(self.read_keys.len() > 1);
@@ -232,26 +231,13 @@ impl<'h> Walk<'h> {
         Ok(())
     }
 
-    /// An operation on many keys.
-    fn many(&mut self, operation: Operation<'_>, by: (u32, u32)) {
-        self.habits.predicates = true;
-        match operation {
-            Operation::Scan { rows, .. }
-            | Operation::Iterate { rows, .. }
-            | Operation::Query { rows, .. } => {
-                self.coverage.scans += usize::from(rows.is_some());
-                rows.unwrap_or_default().iter().for_each(|row| self.read((row.key, row.value), by));
-            }
-            Operation::Update { set, keys, .. } => {
-                keys.unwrap_or_default().iter().for_each(|&key| self.write((key, set), by));
-            }
-            Operation::DeleteWhere { keys, .. } => {
-                keys.unwrap_or_default().iter().for_each(|&key| self.write((key, ValueId::ABSENT), by));
-            }
-            Operation::Read { .. }
-            | Operation::Write { .. }
-            | Operation::Delete { .. }
-            | Operation::Append { .. } => unreachable!("it is about one key"),
+    /// An operation that is more than a point.
+    fn many(&mut self, operation: Primitive<'_>, by: (u32, u32)) {
+        self.habits.predicates |= operation.key().is_none();
+        self.coverage.scans += usize::from(matches!(operation, Primitive::Show { rows: Some(_), .. }));
+        operation.rows().iter().for_each(|row| self.read((row.key, row.value), by));
+        if let Some(value) = operation.written_value() {
+            operation.written_keys().for_each(|key| self.write((key, value), by));
         }
     }
 
@@ -381,13 +367,6 @@ impl ByKey {
         self.values[range.clone()].sort_unstable();
         &self.values[range]
     }
-}
-
-fn is_read(operation: &Operation<'_>) -> bool {
-    matches!(
-        operation,
-        Operation::Read { .. } | Operation::Scan { .. } | Operation::Iterate { .. } | Operation::Query { .. }
-    )
 }
 
 #[cfg(test)]

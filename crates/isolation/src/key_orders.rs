@@ -17,7 +17,7 @@
 use crate::custom::Definition;
 use crate::levels::{Level, Rule};
 use crate::modules::{Additions, Module, neighbours_in_time};
-use history::{History, KeyId, Operation, SessionId, Status, Transaction, TxnId, ValueId};
+use history::{History, KeyId, Primitive, SessionId, Status, Transaction, TxnId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -205,24 +205,21 @@ impl Touched {
         let mut by_key: FxHashMap<KeyId, Vec<Touch>> = FxHashMap::default();
         for txn in history.transactions().filter(|txn| txn.status() != Status::Aborted) {
             let mut own: FxHashMap<KeyId, Touch> = FxHashMap::default();
-            for (_, operation) in txn.ops() {
+            for (op, operation) in txn.primitives() {
                 match operation {
-                    Operation::Read { key, value, .. } if value.is_known() && txn.is_committed() => {
+                    Primitive::Read { key, value, .. } if value.is_known() && txn.is_committed() => {
                         let seen = Seen::Read(value, txn.id());
                         own.entry(key).or_insert(Touch { txn: txn.id(), found: seen, left: seen });
                     }
-                    Operation::Read { .. } => {}
-                    Operation::Write { key, value } => writes(&mut writers, &mut own, &txn, key, value),
-                    Operation::Delete { key } => {
-                        writes(&mut writers, &mut own, &txn, key, ValueId::ABSENT);
-                    }
-                    Operation::Append { key, .. } => _ = lists.insert(key),
-                    other => {
+                    Primitive::Read { .. } => {}
+                    Primitive::Write { key, value } => writes(&mut writers, &mut own, &txn, key, value),
+                    Primitive::Append { key, .. } => _ = lists.insert(key),
+                    Primitive::Show { .. } | Primitive::WriteIf(_) => {
                         return Err(format!(
                             "transaction {}: assumptions on keys are about reads and writes of single keys, not \
                              about {}",
                             txn.name(),
-                            other.name()
+                            history.operation(op).name()
                         ));
                     }
                 }

@@ -102,13 +102,14 @@ impl Splitter<'_> {
             self.builder.set_ctx(ctx);
         }
         let mut own: FxHashSet<KeyId> = FxHashSet::default();
-        for ((_, operation), &half) in transaction.ops().zip(halves) {
+        let history = self.history;
+        for ((op, operation), &half) in transaction.ops().zip(halves) {
             if half == Half::Both && wanted != Half::Both {
                 self.pieces(&operation, &own, wanted);
             } else if wanted == Half::Both || half == wanted {
                 self.copy(&operation);
             }
-            own.extend(written(&operation));
+            own.extend(history.primitive(op).written_keys());
         }
         self.builder.end().expect("a half is no longer than the whole");
     }
@@ -147,23 +148,12 @@ fn is_within(history: &History, range: Range, key: KeyId) -> bool {
         && range.to.is_none_or(|to| place(key) < place(to))
 }
 
-/// The keys that an operation certainly wrote.
-fn written<'a>(operation: &Operation<'a>) -> Vec<KeyId> {
-    match *operation {
-        Operation::Write { key, .. } | Operation::Delete { key } | Operation::Append { key, .. } => vec![key],
-        Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
-            keys.to_vec()
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// Where each operation of a transaction belongs.
 fn halves(history: &History, transaction: &Transaction<'_>) -> Vec<Half> {
     let mut own: FxHashSet<KeyId> = FxHashSet::default();
     let mut is_unreported = false;
     let mut halves = Vec::new();
-    for (_, operation) in transaction.ops() {
+    for (op, operation) in transaction.ops() {
         halves.push(match operation {
             Operation::Read { lock, .. } if lock != Lock::None => Half::Writes,
             Operation::Read { key, .. } if own.contains(&key) => Half::Writes,
@@ -181,11 +171,9 @@ fn halves(history: &History, transaction: &Transaction<'_>) -> Vec<Half> {
             Operation::Iterate { .. } | Operation::Query { .. } => Half::Reads,
             _ => Half::Writes,
         });
-        is_unreported |= matches!(
-            operation,
-            Operation::Update { keys: None, .. } | Operation::DeleteWhere { keys: None, .. }
-        );
-        own.extend(written(&operation));
+        let does = history.primitive(op);
+        is_unreported |= does.is_open_write();
+        own.extend(does.written_keys());
     }
     halves
 }

@@ -82,7 +82,8 @@ impl Linearizable {
     /// The order of the intervals of those that touch a key. What follows through a third one is left out.
     fn add_key(&self, history: &History, key: KeyId, additions: &mut Additions) {
         let touch = |it: &Transaction<'_>| {
-            it.status() != Status::Aborted && it.ops().any(|(_, operation)| touches(history, &operation, key))
+            it.status() != Status::Aborted
+                && it.primitives().any(|(_, operation)| touches(history, &operation, key))
         };
         let touching = history.transactions().filter(touch);
         additions.before.extend(neighbours_in_time(touching, self.clock_skew));
@@ -123,12 +124,12 @@ pub fn neighbours_in_time<'h>(
     pairs
 }
 
-fn touches(history: &History, operation: &history::Operation<'_>, key: KeyId) -> bool {
+fn touches(history: &History, operation: &history::Primitive<'_>, key: KeyId) -> bool {
     match operation.key() {
         Some(at) => at == key,
         // A range or a predicate touches every key that it may show.
         None => match operation {
-            history::Operation::Scan { range, .. } | history::Operation::Iterate { range, .. } => {
+            history::Primitive::Show { area: history::Area::Range { range, .. }, .. } => {
                 let place = |key: KeyId| history.keys().get(key);
                 range.from.is_none_or(|from| place(from) <= place(key))
                     && range.to.is_none_or(|to| place(key) < place(to))

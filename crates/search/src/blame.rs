@@ -3,7 +3,7 @@
 use crate::constrain::Known;
 use crate::observe::Contradiction;
 use crate::problem::{Problem, Standing, Txn};
-use history::{History, OpId, Operation, Status, TxnId, ValueId};
+use history::{History, OpId, Primitive, Status, TxnId};
 use std::collections::VecDeque;
 
 /// The transactions that a contradiction without an order speaks of.
@@ -22,14 +22,13 @@ pub fn of_contradiction(history: &History, contradiction: &Contradiction) -> Vec
 fn with_writers(history: &History, reads: &[OpId]) -> Vec<TxnId> {
     let mut txns: Vec<TxnId> = reads.iter().map(|&op| history.owner(op)).collect();
     for &read in reads {
-        let Operation::Read { key, value, .. } = history.operation(read) else { continue };
+        let Primitive::Read { key, value, .. } = history.primitive(read) else { continue };
         let last = history.values_of(value).last().copied();
         let writers = history.transactions().filter(|transaction| {
             transaction.status() != Status::Aborted
-                && transaction.ops().any(|(_, operation)| match operation {
-                    Operation::Write { key: at, value: wrote } => at == key && wrote == value,
-                    Operation::Delete { key: at } => at == key && value == ValueId::ABSENT,
-                    Operation::Append { key: at, value: wrote } => at == key && Some(wrote) == last,
+                && transaction.primitives().any(|(_, operation)| match operation {
+                    Primitive::Write { key: at, value: wrote } => at == key && wrote == value,
+                    Primitive::Append { key: at, value: wrote } => at == key && Some(wrote) == last,
                     _ => false,
                 })
         });
@@ -41,11 +40,11 @@ fn with_writers(history: &History, reads: &[OpId]) -> Vec<TxnId> {
 }
 
 fn with_appenders(history: &History, reads: &[OpId]) -> Vec<TxnId> {
-    let keys: Vec<_> = reads.iter().filter_map(|&op| history.operation(op).key()).collect();
+    let keys: Vec<_> = reads.iter().filter_map(|&op| history.primitive(op).key()).collect();
     let appends = history.transactions().filter(|transaction| {
         transaction
-            .ops()
-            .any(|(_, operation)| matches!(operation, Operation::Append { key, .. } if keys.contains(&key)))
+            .primitives()
+            .any(|(_, operation)| matches!(operation, Primitive::Append { key, .. } if keys.contains(&key)))
     });
     let mut txns: Vec<TxnId> = appends.map(|transaction| transaction.id()).collect();
     txns.extend(reads.iter().map(|&op| history.owner(op)));

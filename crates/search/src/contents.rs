@@ -17,7 +17,7 @@
 
 use crate::lists;
 use crate::observe::normal;
-use history::{History, Id, KeyId, Operation, Predicate, Row, Status, ValueId, ValueRef};
+use history::{Area, History, Id, KeyId, Primitive, Row, Status, Test, ValueId, ValueRef, WriteIf};
 use isolation::{Budget, Ryow, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -105,12 +105,15 @@ impl<'h> Contents<'h> {
         self.longer.get(&(key, content, element)).copied().unwrap_or(self.unseen())
     }
 
-    /// Whether a key with this content satisfies a predicate.
-    pub fn holds(&self, predicate: &Predicate, content: ValueId) -> bool {
+    /// Whether a test holds of a key with this content.
+    pub fn holds(&self, test: Test<'_>, content: ValueId) -> bool {
         if content.as_inline().is_some() || content.0 < self.hidden || !content.is_known() {
-            return predicate.holds(self.history.values(), content);
+            return test.holds(self.history.values(), content);
         }
-        content.0 > self.hidden && holds_of_unseen(self.history, predicate)
+        match test {
+            Test::Present => true,
+            Test::Where(_) => content.0 > self.hidden && holds_of_unseen(self.history, test),
+        }
     }
 
     /// Every list that a client saw, wrote or asked for on an open key, and its beginnings.
@@ -132,25 +135,29 @@ impl<'h> Contents<'h> {
         for operation in effective(self.history) {
             meter.step()?;
             match operation {
-                Operation::Read { key, value, .. } => add(key, value),
-                Operation::Write { key, value } => {
+                Primitive::Read { key, value, .. } => add(key, value),
+                Primitive::Write { key, value } => {
                     add(key, value);
                     written.push((key, self.written(value)));
                 }
-                Operation::Scan { rows: Some(rows), .. } | Operation::Iterate { rows: Some(rows), .. } => {
-                    rows.iter().for_each(|row: &Row| add(row.key, row.value));
+                Primitive::Append { .. } => {}
+                Primitive::Show { area, .. } => {
+                    operation.rows().iter().for_each(|row: &Row| add(row.key, row.value));
+                    if let Area::Where(predicate) = area {
+                        constants.extend(Test::Where(predicate).constants());
+                    }
                 }
-                Operation::Query { predicate, rows } => {
-                    rows.unwrap_or_default().iter().for_each(|row| add(row.key, row.value));
-                    constants.extend(constants_of(predicate));
+                Primitive::WriteIf(WriteIf { key: Some(key), test, set, .. }) => {
+                    test.constants().chain([set]).for_each(|value| add(key, value));
+                    written.push((key, self.written(set)));
                 }
-                Operation::DeleteWhere { predicate, .. } => constants.extend(constants_of(predicate)),
-                Operation::Update { predicate, set: value, .. } => {
-                    constants.extend(constants_of(predicate));
-                    constants.insert(value);
-                    set.push(self.written(value));
+                Primitive::WriteIf(WriteIf { key: None, test, set: value, .. }) => {
+                    constants.extend(test.constants());
+                    if value != ValueId::ABSENT {
+                        constants.insert(value);
+                        set.push(self.written(value));
+                    }
                 }
-                _ => {}
             }
         }
         constants.retain(|&constant| is_list(self.history, constant));
@@ -201,9 +208,9 @@ impl<'h> Contents<'h> {
     }
 }
 
-fn effective(history: &History) -> impl Iterator<Item = Operation<'_>> {
+fn effective(history: &History) -> impl Iterator<Item = Primitive<'_>> {
     let effective = history.transactions().filter(|it| it.status() != Status::Aborted);
-    effective.flat_map(|transaction| transaction.ops()).map(|(_, operation)| operation)
+    effective.flat_map(|transaction| transaction.primitives()).map(|(_, operation)| operation)
 }
 
 fn is_list(history: &History, value: ValueId) -> bool {
@@ -214,18 +221,14 @@ fn is_scalar(history: &History, value: ValueId) -> bool {
     value.is_known() && !matches!(history.values().get(value), ValueRef::Null | ValueRef::List(_))
 }
 
-fn constants_of(predicate: &Predicate) -> impl Iterator<Item = ValueId> {
-    predicate.comparisons().map(|(_, constant)| *constant)
+/// Whether a test holds of a list that equals none of its constants.
+fn holds_of_unseen(history: &History, test: Test<'_>) -> bool {
+    test.holds_of_list(history.values(), |_| false)
 }
 
-/// Whether a predicate holds of a list that equals none of its constants.
-fn holds_of_unseen(history: &History, predicate: &Predicate) -> bool {
-    predicate.holds_of_list(history.values(), &|_| false)
-}
-
-/// Whether a predicate may hold of some list.
-fn may_hold_of_lists(history: &History, predicate: &Predicate) -> bool {
-    holds_of_unseen(history, predicate) || constants_of(predicate).any(|constant| is_list(history, constant))
+/// Whether a test may hold of some list.
+fn may_hold_of_lists(history: &History, test: Test<'_>) -> bool {
+    holds_of_unseen(history, test) || test.constants().any(|constant| is_list(history, constant))
 }
 
 /// How the lists of each key are looked at: those show their order that are only appended to, every element once, and
@@ -237,7 +240,7 @@ fn kinds(history: &History, ryow: Ryow, budget: &Budget) -> Result<(Vec<ListKind
     let mut seen: FxHashSet<(KeyId, ValueId)> = FxHashSet::default();
     for operation in effective(history) {
         meter.step()?;
-        let Operation::Append { key, value } = operation else { continue };
+        let Primitive::Append { key, value } = operation else { continue };
         let kind = &mut kinds[key.index()];
         if *kind == ListKind::None {
             *kind = match lists::elements(history, normal(history, history.initial_value(key))) {
@@ -263,16 +266,20 @@ fn kinds(history: &History, ryow: Ryow, budget: &Budget) -> Result<(Vec<ListKind
     };
     for operation in effective(history) {
         match operation {
-            Operation::Write { key, .. } | Operation::Delete { key } => open(&mut kinds[key.index()]),
-            Operation::Query { predicate, .. }
-            | Operation::Update { predicate, .. }
-            | Operation::DeleteWhere { predicate, .. }
-                if may_hold_of_lists(history, predicate) =>
+            Primitive::Write { key, .. } | Primitive::WriteIf(WriteIf { key: Some(key), .. }) => {
+                open(&mut kinds[key.index()]);
+            }
+            Primitive::Show { area: Area::Where(predicate), .. }
+                if may_hold_of_lists(history, Test::Where(predicate)) =>
             {
                 meter.steps(kinds.len())?;
                 kinds.iter_mut().for_each(open);
             }
-            Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
+            Primitive::WriteIf(WriteIf { test, .. }) if may_hold_of_lists(history, test) => {
+                meter.steps(kinds.len())?;
+                kinds.iter_mut().for_each(open);
+            }
+            Primitive::WriteIf(WriteIf { keys: Some(keys), .. }) => {
                 keys.iter().for_each(|key| open(&mut kinds[key.index()]));
             }
             _ => {}
@@ -310,11 +317,11 @@ fn longest_is_doubtful(history: &History, ryow: Ryow) -> Vec<KeyId> {
             let longest = longest.entry(key).or_default();
             *longest = len.max(*longest);
         };
-        for (_, operation) in transaction.ops() {
+        for (_, operation) in transaction.primitives() {
             match operation {
-                Operation::Append { key, .. } => *own.entry(key).or_default() += 1,
-                Operation::Read { key, value, .. } => note(key, value, &own),
-                Operation::Scan { rows: Some(rows), .. } | Operation::Iterate { rows: Some(rows), .. } => {
+                Primitive::Append { key, .. } => *own.entry(key).or_default() += 1,
+                Primitive::Read { key, value, .. } => note(key, value, &own),
+                Primitive::Show { area: Area::Range { .. }, rows: Some(rows) } => {
                     rows.iter().for_each(|row| note(row.key, row.value, &own));
                 }
                 _ => {}

@@ -14,8 +14,10 @@
 use crate::constrain::Known;
 use crate::contents::Contents;
 use crate::problem::{NONE, Problem, Standing, Txn};
-use crate::rows::{Claim, Interval, Test, number_in};
-use history::{ColumnId, History, Id, KeyId, Operation, Predicate, Row, Status, TxnId, ValueId, Values};
+use crate::rows::{self, Claim, Interval, number_in};
+use history::{
+    Area, ColumnId, History, Id, KeyId, Predicate, Primitive, Status, Test, TxnId, ValueId, Values,
+};
 use isolation::{Budget, Meter, Ryow, Undecided};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -38,20 +40,17 @@ pub(crate) fn can_wait(history: &History, contents: &Contents<'_>, ryow: Ryow) -
     // What was aborted left nothing, and what it was told does not count.
     for transaction in history.transactions().filter(|it| it.status() != Status::Aborted) {
         let (mut asks, mut scans) = (false, false);
-        for (_, operation) in transaction.ops() {
-            match operation {
-                Operation::Query { predicate, .. }
-                | Operation::Update { predicate, keys: Some(_), .. }
-                | Operation::DeleteWhere { predicate, keys: Some(_), .. } => {
-                    asks = true;
-                    if Interval::of(history.values(), predicate).is_none() {
-                        return false;
-                    }
-                }
-                Operation::Update { .. } | Operation::DeleteWhere { .. } => return false,
-                Operation::Scan { .. } | Operation::Iterate { .. } => scans = true,
-                _ => {}
+        for (_, operation) in transaction.primitives() {
+            if operation.is_open_write() {
+                return false;
             }
+            if let Some(predicate) = rows::predicate_of(&operation) {
+                asks = true;
+                if Interval::of(history.values(), predicate).is_none() {
+                    return false;
+                }
+            }
+            scans |= matches!(operation, Primitive::Show { area: Area::Range { .. }, .. });
         }
         if asks && scans {
             return false;
@@ -62,22 +61,16 @@ pub(crate) fn can_wait(history: &History, contents: &Contents<'_>, ryow: Ryow) -
 }
 
 /// What an operation with a predicate says: the keys it returned or wrote, and whether it wrote them.
-fn asked<'h>(operation: &Operation<'h>) -> Option<(&'h Predicate, Vec<KeyId>, bool)> {
-    let keys_of = |rows: &[Row]| rows.iter().map(|row| row.key).collect();
-    match *operation {
-        Operation::Query { predicate, rows: Some(rows) } => Some((predicate, keys_of(rows), false)),
-        Operation::Update { predicate, keys: Some(keys), .. }
-        | Operation::DeleteWhere { predicate, keys: Some(keys), .. } => {
-            Some((predicate, keys.to_vec(), true))
-        }
-        _ => None,
-    }
+fn asked<'h>(operation: &Primitive<'h>) -> Option<(&'h Predicate, Vec<KeyId>, bool)> {
+    let predicate = rows::predicate_of(operation)?;
+    let has_result = !matches!(operation, Primitive::Show { rows: None, .. }) && !operation.is_open_write();
+    has_result.then(|| (predicate, rows::named(operation), !operation.is_read()))
 }
 
 /// What a transaction's predicates say of a key that it did not touch otherwise.
 pub(crate) fn claims_on(history: &History, txn: TxnId, key: KeyId) -> Vec<Claim<'_>> {
     let mut claims = Vec::new();
-    for (op, operation) in history.transaction(txn).ops() {
+    for (op, operation) in history.transaction(txn).primitives() {
         if let Some((predicate, keys, wrote)) = asked(&operation) {
             let truth = keys.contains(&key);
             claims.push(Claim { test: Test::Where(predicate), truth, op });
@@ -147,7 +140,7 @@ impl<'h> Demand<'h> {
         meter: &Meter<'_>,
     ) -> Result<(), Undecided> {
         let mut earlier: Vec<KeyId> = Vec::new();
-        for (_, operation) in history.transaction(txn).ops() {
+        for (_, operation) in history.transaction(txn).primitives() {
             meter.step()?;
             if let Some((predicate, mut keys, wrote)) = asked(&operation) {
                 meter.steps(keys.len() * if wrote { 1 + earlier.len() } else { 1 })?;
@@ -161,7 +154,7 @@ impl<'h> Demand<'h> {
                 }
             }
             // A read whose result is not known said nothing of its key.
-            if !matches!(operation, Operation::Read { value, .. } if !value.is_known()) {
+            if !matches!(operation, Primitive::Read { value, .. } if !value.is_known()) {
                 earlier.extend(operation.key());
             }
         }
@@ -283,7 +276,9 @@ impl<'d, 'p> Play<'d, 'p> {
     fn ask(&mut self, txn: Txn, meter: &Meter<'_>) -> Result<(), Undecided> {
         let first = &self.demand.first[txn as usize..];
         for asked in &self.demand.asked[first[0] as usize..first[1] as usize] {
-            let holds = |key: KeyId| self.demand.contents.holds(asked.predicate, self.holds[key.index()]);
+            let holds = |key: KeyId| {
+                self.demand.contents.holds(Test::Where(asked.predicate), self.holds[key.index()])
+            };
             // What the transaction touched otherwise was claimed from the beginning.
             let is_new = |key: &KeyId| {
                 asked.keys.binary_search(key).is_err() && holds(*key) && !self.touches(txn, *key)

@@ -20,10 +20,13 @@ use crate::lists::{self, ListRead};
 use crate::problem::{Alternative, Count, Match, sort_versions};
 pub use crate::problem::{INITIAL, NONE, Problem, Read, Repeats, Standing, Txn, Version};
 use crate::resolve::{OpenRead, Raw, RawRead, resolve};
-use crate::rows::{self, Claim, Test, Universe};
+use crate::rows::{self, Claim, Universe};
 use crate::scripts::{self, Action};
 use crate::settle::settle;
-use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, Status, TxnId, ValueId, ValueRef};
+use history::{
+    Area, History, Id, KeyId, OpId, Predicate, Primitive, Range, Row, Status, Test, TxnId, ValueId, ValueRef,
+    WriteIf,
+};
 use isolation::{Meter, Options, Ryow, Undecided};
 
 /// A contradiction that needs no order to see.
@@ -219,7 +222,7 @@ struct Walk<'h> {
     on_demand_but: Vec<TxnId>,
     /// Whether what the predicates of the transaction at hand say waits, and what they asked so far.
     is_on_demand: bool,
-    asked: Vec<(&'h Predicate, OpId)>,
+    asked: Vec<(Test<'h>, OpId)>,
 }
 
 impl<'h> Walk<'h> {
@@ -297,8 +300,8 @@ impl<'h> Walk<'h> {
             self.asked.clear();
             self.is_on_demand =
                 self.problem.is_on_demand && self.on_demand_but.binary_search(&transaction.id()).is_err();
-            self.is_scripted = transaction.ops().any(|(_, operation)| self.is_open(&operation));
-            for (op, operation) in transaction.ops() {
+            self.is_scripted = transaction.primitives().any(|(_, operation)| self.is_open(&operation));
+            for (op, operation) in transaction.primitives() {
                 self.meter.step()?;
                 let done = self.operation(txn, op, operation);
                 self.forgive(txn, done)?;
@@ -327,15 +330,12 @@ impl<'h> Walk<'h> {
     }
 
     /// Whether what an operation does may depend on what it finds.
-    fn is_open(&self, operation: &Operation<'_>) -> bool {
-        match operation.key() {
-            Some(key) => self.known.kind(key) == ListKind::Open,
-            None if self.known.has_open_lists() => true,
-            None => matches!(
-                operation,
-                Operation::Update { keys: None, .. } | Operation::DeleteWhere { keys: None, .. }
-            ),
-        }
+    fn is_open(&self, operation: &Primitive<'_>) -> bool {
+        operation.is_open_write()
+            || match operation.key() {
+                Some(key) => self.known.kind(key) == ListKind::Open,
+                None => self.known.has_open_lists(),
+            }
     }
 
     fn is_blind(&self, txn: Txn) -> bool {
@@ -343,46 +343,31 @@ impl<'h> Walk<'h> {
         self.blind.get(id.index()).copied().unwrap_or(false)
     }
 
-    fn operation(&mut self, txn: Txn, op: OpId, operation: Operation<'h>) -> Result<(), Refusal> {
+    fn operation(&mut self, txn: Txn, op: OpId, operation: Primitive<'h>) -> Result<(), Refusal> {
         match operation {
-            Operation::Read { value, .. } if !value.is_known() || self.is_blind(txn) => Ok(()),
-            Operation::Read { key, value, .. } => {
+            Primitive::Read { value, .. } if !value.is_known() || self.is_blind(txn) => Ok(()),
+            Primitive::Read { key, value, .. } => {
                 let value = normal(self.history, value);
                 self.read(txn, op, key, value).map_err(Refusal::Contradiction)
             }
-            Operation::Write { key, value } => {
+            Primitive::Write { key, value } => {
                 let value = self.known.written(value);
                 self.write(txn, op, key, value);
                 Ok(())
             }
-            Operation::Delete { key } => {
-                self.write(txn, op, key, ValueId::ABSENT);
-                Ok(())
-            }
-            Operation::Append { key, value } => {
+            Primitive::Append { key, value } => {
                 self.append(txn, op, key, value);
                 Ok(())
             }
-            Operation::Scan { rows: None, .. }
-            | Operation::Iterate { rows: None, .. }
-            | Operation::Query { rows: None, .. } => Ok(()),
-            Operation::Scan { .. } | Operation::Iterate { .. } | Operation::Query { .. }
-                if self.is_blind(txn) =>
-            {
-                Ok(())
+            Primitive::Show { rows: None, .. } => Ok(()),
+            Primitive::Show { .. } if self.is_blind(txn) => Ok(()),
+            Primitive::Show { area: Area::Range { range, reverse, to_the_end }, rows: Some(rows) } => {
+                self.range(txn, op, (range, reverse, to_the_end), rows)
             }
-            Operation::Scan { range, rows: Some(rows) } => self.range(txn, op, (range, false, true), rows),
-            Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
-                self.range(txn, op, (range, reverse, exhausted), rows)
+            Primitive::Show { area: Area::Where(predicate), rows: Some(rows) } => {
+                self.query(txn, op, predicate, rows)
             }
-            Operation::Query { predicate, rows: Some(rows) } => self.query(txn, op, predicate, rows),
-            Operation::Update { predicate, set, count, keys } => {
-                let set = self.known.written(set);
-                self.predicate_write(txn, op, (predicate, set), count, keys)
-            }
-            Operation::DeleteWhere { predicate, count, keys } => {
-                self.predicate_write(txn, op, (predicate, ValueId::ABSENT), count, keys)
-            }
+            Primitive::WriteIf(write) => self.write_if(txn, op, &write),
         }
     }
 
@@ -430,7 +415,7 @@ impl<'h> Walk<'h> {
                 self.claim(txn, key, Claim { test: Test::Where(predicate), truth, op })?;
             }
         }
-        self.asked.push((predicate, op));
+        self.asked.push((Test::Where(predicate), op));
         Ok(())
     }
 
@@ -449,19 +434,23 @@ impl<'h> Walk<'h> {
         Ok(keys)
     }
 
-    /// A predicate write whose keys the database reported.
-    fn predicate_write(
-        &mut self,
-        txn: Txn,
-        op: OpId,
-        (predicate, set): (&'h Predicate, ValueId),
-        count: Option<u64>,
-        keys: Option<&[KeyId]>,
-    ) -> Result<(), Refusal> {
-        let Some(keys) = keys else {
-            for key in self.concerned(predicate, &[])? {
+    /// The keys of which a conditional write says something now.
+    fn tested(&self, write: &WriteIf<'_>) -> Result<Vec<KeyId>, Undecided> {
+        match (write.key, write.test) {
+            (Some(key), _) => Ok(vec![key]),
+            (None, Test::Where(predicate)) => self.concerned(predicate, write.keys.unwrap_or_default()),
+            (None, _) => Ok(self.history.keys().ids().collect()),
+        }
+    }
+
+    /// A write where a test holds.
+    fn write_if(&mut self, txn: Txn, op: OpId, write: &WriteIf<'h>) -> Result<(), Refusal> {
+        let WriteIf { test, count, .. } = *write;
+        let set = self.known.written(write.set);
+        let Some(keys) = write.keys else {
+            for key in self.tested(write)? {
                 self.meter.step()?;
-                self.touch(txn, key).script.push(Action::SetWhere { op, predicate, set });
+                self.touch(txn, key).script.push(Action::SetIf { op, test, set });
             }
             return Ok(());
         };
@@ -471,10 +460,10 @@ impl<'h> Walk<'h> {
         if twice || count.is_some_and(|count| count != keys.len() as u64) {
             return Err(Refusal::Contradiction(Contradiction::BadRows { op }));
         }
-        for key in self.concerned(predicate, keys)? {
+        for key in self.tested(write)? {
             self.meter.step()?;
             let truth = sorted.binary_search(&key).is_ok();
-            let claim = Claim { test: Test::Where(predicate), truth, op };
+            let claim = Claim { test, truth, op };
             if self.is_scripted {
                 let script = &mut self.touch(txn, key).script;
                 script.push(Action::Found(claim));
@@ -483,7 +472,7 @@ impl<'h> Walk<'h> {
             }
             // What earlier predicates said of it is claimed when it is touched: then this goes with it.
             let is_new = self.stamp[key.index()] != txn && self.asked.is_empty();
-            let waits = self.is_on_demand && truth && is_new;
+            let waits = self.is_on_demand && write.key.is_none() && truth && is_new;
             if !waits {
                 self.found(txn, key, claim)?;
             }
@@ -491,7 +480,9 @@ impl<'h> Walk<'h> {
                 self.write(txn, op, key, set);
             }
         }
-        self.asked.push((predicate, op));
+        if write.key.is_none() {
+            self.asked.push((test, op));
+        }
         Ok(())
     }
 
@@ -557,7 +548,7 @@ impl<'h> Walk<'h> {
     fn is_shown(&self, op: OpId, value: ValueId) -> bool {
         self.universe.is_none()
             || value != ValueId::ABSENT
-            || !rows::is_about_many(&self.history.operation(op))
+            || !rows::is_about_many(&self.history.primitive(op))
     }
 
     #[inline]
@@ -566,7 +557,7 @@ impl<'h> Walk<'h> {
         if self.stamp[place] != txn {
             self.stamp[place] = txn;
             self.slot[place] = self.touches.len() as u32;
-            let claim = |&(predicate, op)| Claim { test: Test::Where(predicate), truth: false, op };
+            let claim = |&(test, op)| Claim { test, truth: false, op };
             // What predicates said of it waits no longer.
             let asked = if self.is_on_demand { self.asked.as_slice() } else { &[] };
             let claims = asked.iter().map(claim).collect();
@@ -676,10 +667,8 @@ impl<'h> Walk<'h> {
             self.contents = self.universe.as_ref().map(Universe::contents).unwrap_or_default();
         }
         let mut counted: Vec<(OpId, u64, Vec<u32>)> = Vec::new();
-        for (op, operation) in self.history.transaction(self.problem.txns[txn as usize]).ops() {
-            if let Operation::Update { count: Some(count), keys: None, .. }
-            | Operation::DeleteWhere { count: Some(count), keys: None, .. } = operation
-            {
+        for (op, operation) in self.history.transaction(self.problem.txns[txn as usize]).primitives() {
+            if let Primitive::WriteIf(WriteIf { count: Some(count), keys: None, .. }) = operation {
                 counted.push((op, count, Vec::new()));
             }
         }
@@ -726,7 +715,7 @@ impl<'h> Walk<'h> {
                 self.append(txn, op, key, element);
                 Ok(())
             }
-            Action::SetWhere { .. } => unreachable!("only scripts whose end is certain are done"),
+            Action::SetIf { .. } => unreachable!("only scripts whose end is certain are done"),
         }
     }
 

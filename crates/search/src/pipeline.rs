@@ -89,7 +89,9 @@ pub fn ordered(history: &History, level: Level) -> Option<Level> {
     match level.rule {
         Rule::Serializable | Rule::SnapshotIsolation => Some(level),
         // Without predicates the two forbid the same.
-        Rule::RepeatableRead if !rows::has_many(history) => Some(Level { rule: Rule::Serializable, ..level }),
+        Rule::RepeatableRead if !rows::has_claims(history) => {
+            Some(Level { rule: Rule::Serializable, ..level })
+        }
         _ => None,
     }
 }

@@ -16,7 +16,10 @@
 
 use crate::contents::Contents;
 use crate::rows::Universe;
-use history::{Builder, Copier, History, Id, KeyId, Lock, Operation, Row, Status, TxnId, ValueId, ValueRef};
+use history::{
+    Area, Builder, Copier, History, Id, KeyId, Lock, OpId, Operation, Primitive, Row, Status, TxnId, ValueId,
+    ValueRef, WriteIf,
+};
 use isolation::{Budget, Level, Ryow};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -62,11 +65,10 @@ fn restrict_with(history: &History, keep: &[TxnId], keeps_sources: bool, univers
 
 /// What a scan or an iterator says of every key that it passed; `None` of any other operation, and of rows that no store
 /// returns.
-fn passed(universe: &Universe, operation: &Operation<'_>) -> Option<Vec<(KeyId, ValueId)>> {
+fn passed(universe: &Universe, operation: &Primitive<'_>) -> Option<Vec<(KeyId, ValueId)>> {
     match *operation {
-        Operation::Scan { range, rows: Some(rows) } => universe.visited(range, false, true, rows),
-        Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
-            universe.visited(range, reverse, exhausted, rows)
+        Primitive::Show { area: Area::Range { range, reverse, to_the_end }, rows: Some(rows) } => {
+            universe.visited(range, reverse, to_the_end, rows)
         }
         _ => None,
     }
@@ -81,6 +83,10 @@ struct Writers {
     /// Keys that are appended to, and keys that are overwritten.
     appended: FxHashSet<KeyId>,
     overwritten: FxHashSet<KeyId>,
+    /// Keys that some transaction writes that is not kept.
+    partly: FxHashSet<KeyId>,
+    /// Keys that a write may have changed or not.
+    doubtful: FxHashSet<KeyId>,
     /// Whether some transaction writes by predicate: then nobody knows who wrote what.
     by_predicate: bool,
 }
@@ -89,8 +95,10 @@ impl Writers {
     fn of(history: &History, keep: &[TxnId], universe: Option<&Universe>) -> Self {
         let mut matters = vec![false; history.keys().len()];
         for &txn in keep {
-            for (_, operation) in history.transaction(txn).ops() {
-                if let Operation::Read { key, .. } = operation {
+            for (_, operation) in history.transaction(txn).primitives() {
+                if let Primitive::Read { key, .. } | Primitive::WriteIf(WriteIf { key: Some(key), .. }) =
+                    operation
+                {
                     matters[key.index()] = true;
                 }
                 let passed = universe.and_then(|universe| passed(universe, &operation));
@@ -104,29 +112,46 @@ impl Writers {
             elements: FxHashMap::default(),
             appended: FxHashSet::default(),
             overwritten: FxHashSet::default(),
+            partly: FxHashSet::default(),
+            doubtful: FxHashSet::default(),
             by_predicate: false,
         };
         let effective = history.transactions().filter(|it| it.status() != Status::Aborted);
         for transaction in effective {
-            for (_, operation) in transaction.ops() {
+            let is_kept = keep.binary_search(&transaction.id()).is_ok();
+            for (_, operation) in transaction.primitives() {
                 let (key, value) = match operation {
-                    Operation::Write { key, value } => (key, value),
-                    Operation::Delete { key } => (key, ValueId::ABSENT),
-                    Operation::Append { key, value } if matters[key.index()] => {
-                        writers.appended.insert(key);
-                        writers.elements.entry((key, value)).or_default().push(transaction.id());
-                        continue;
-                    }
-                    Operation::Update { .. } | Operation::DeleteWhere { .. } => {
+                    Primitive::Write { key, value } => (key, value),
+                    Primitive::Append { key, value } => (key, value),
+                    Primitive::WriteIf(WriteIf { key: None, .. }) => {
                         writers.by_predicate = true;
                         continue;
                     }
-                    _ => continue,
+                    Primitive::WriteIf(WriteIf { key: Some(key), keys: None, .. }) => {
+                        writers.doubtful.insert(key);
+                        continue;
+                    }
+                    Primitive::WriteIf(WriteIf { key: Some(key), set, .. })
+                        if operation.certainly_wrote(key) =>
+                    {
+                        (key, set)
+                    }
+                    Primitive::Read { .. } | Primitive::Show { .. } | Primitive::WriteIf(_) => continue,
                 };
-                if matters[key.index()] {
-                    writers.overwritten.insert(key);
-                    writers.values.entry((key, value)).or_default().push(transaction.id());
+                if !matters[key.index()] {
+                    continue;
                 }
+                if !is_kept {
+                    writers.partly.insert(key);
+                }
+                let by_value = if let Primitive::Append { .. } = operation {
+                    writers.appended.insert(key);
+                    &mut writers.elements
+                } else {
+                    writers.overwritten.insert(key);
+                    &mut writers.values
+                };
+                by_value.entry((key, value)).or_default().push(transaction.id());
             }
         }
         writers
@@ -176,64 +201,76 @@ impl Restrictor<'_> {
         if let Some(ctx) = transaction.ctx() {
             self.builder.set_ctx(ctx);
         }
-        for (_, operation) in transaction.ops() {
-            self.operation(txn, operation);
+        for (op, operation) in transaction.ops() {
+            self.operation(txn, op, operation);
         }
         self.builder.end().expect("a part is no longer than the whole");
     }
 
-    fn operation(&mut self, txn: TxnId, operation: Operation<'_>) {
-        match operation {
-            Operation::Scan { rows: Some(_), .. } | Operation::Iterate { rows: Some(_), .. }
-                if self.universe.is_some() =>
-            {
-                self.range(txn, operation);
+    fn operation(&mut self, txn: TxnId, op: OpId, operation: Operation<'_>) {
+        let does = self.history.primitive(op);
+        match (does, operation) {
+            (Primitive::Show { area: Area::Range { .. }, rows: Some(_) }, _) if self.universe.is_some() => {
+                self.range(txn, &does, operation);
             }
-            Operation::Read { key, value, lock } => {
+            (Primitive::Read { key, value }, Operation::Read { lock, .. }) => {
                 let seen = self.seen(txn, key, value);
                 let key = self.key(key);
                 self.builder.read(key, seen, lock);
             }
-            Operation::Write { .. } | Operation::Delete { .. } | Operation::Append { .. } => {
+            (Primitive::Write { .. } | Primitive::Append { .. }, _) => {
                 self.copier.operation(operation, &mut self.builder);
             }
-            // An operation on many keys whose result is unknown constrains nothing; a read of nothing
-            // known keeps its place.
-            Operation::Scan { .. } | Operation::Iterate { .. } | Operation::Query { .. } => {
-                let key = self.builder.key("".into());
-                self.builder.read(key, ValueId::UNKNOWN, Lock::None);
+            (Primitive::WriteIf(write @ WriteIf { key: Some(key), .. }), _) => {
+                self.write_if(&write, key, operation);
             }
-            Operation::Update { .. } | Operation::DeleteWhere { .. } => {
-                let key = self.builder.key("".into());
-                self.builder.read(key, ValueId::UNKNOWN, Lock::None);
-            }
+            // An operation on many keys whose result is unknown constrains nothing.
+            _ => self.nothing(),
+        }
+    }
+
+    /// A read of nothing known keeps the place of an operation that is let go.
+    fn nothing(&mut self) {
+        let key = self.builder.key("".into());
+        self.builder.read(key, ValueId::UNKNOWN, Lock::None);
+    }
+
+    /// A conditional write of one key: as it is, or without what it found.
+    fn write_if(&mut self, write: &WriteIf<'_>, key: KeyId, operation: Operation<'_>) {
+        let is_certain = !self.writers.by_predicate && !self.writers.doubtful.contains(&key);
+        if is_certain && !self.writers.partly.contains(&key) {
+            self.copier.operation(operation, &mut self.builder);
+        } else if write.changed(key) == Some(true) {
+            let (key, set) = (self.key(key), self.value(write.set));
+            self.builder.write(key, set);
+        } else {
+            self.nothing();
         }
     }
 
     /// A scan or an iterator, key by key; as it is where no store returns such rows: that needs nobody else.
-    fn range(&mut self, txn: TxnId, operation: Operation<'_>) {
-        let passed = self.universe.as_ref().and_then(|universe| passed(universe, &operation));
-        if let Some(passed) = passed {
-            for (key, value) in passed {
-                let seen = self.seen(txn, key, value);
-                let key = self.key(key);
-                self.builder.read(key, seen, Lock::None);
-            }
+    fn range(&mut self, txn: TxnId, does: &Primitive<'_>, operation: Operation<'_>) {
+        let passed = self.universe.as_ref().and_then(|universe| passed(universe, does));
+        let Some(passed) = passed else {
+            self.copier.operation(operation, &mut self.builder);
             return;
+        };
+        for (key, value) in passed {
+            let seen = self.seen(txn, key, value);
+            let key = self.key(key);
+            self.builder.read(key, seen, Lock::None);
         }
-        self.copier.operation(operation, &mut self.builder);
     }
 
     /// What a read may still claim to have seen.
     fn seen(&mut self, txn: TxnId, key: KeyId, value: ValueId) -> ValueId {
-        if !value.is_known() || self.writers.by_predicate {
+        if !value.is_known() || self.writers.by_predicate || self.writers.doubtful.contains(&key) {
             return ValueId::UNKNOWN;
         }
         match (self.writers.appended.contains(&key), self.writers.overwritten.contains(&key)) {
             (true, true) => {
                 // Any mix of writers may stand behind such a value.
-                let all_kept = self.all_writers_kept(key);
-                if all_kept { self.value(value) } else { ValueId::UNKNOWN }
+                if self.writers.partly.contains(&key) { ValueId::UNKNOWN } else { self.value(value) }
             }
             (true, false) => self.seen_list(key, value),
             _ => {
@@ -242,15 +279,6 @@ impl Restrictor<'_> {
                 if sources.iter().all(kept) { self.value(value) } else { ValueId::UNKNOWN }
             }
         }
-    }
-
-    fn all_writers_kept(&self, key: KeyId) -> bool {
-        let of_key = |map: &FxHashMap<(KeyId, ValueId), Vec<TxnId>>| {
-            map.iter()
-                .filter(|((other, _), _)| *other == key)
-                .all(|(_, txns)| txns.iter().all(|txn| self.keep.binary_search(txn).is_ok()))
-        };
-        of_key(&self.writers.values) && of_key(&self.writers.elements)
     }
 
     fn seen_list(&mut self, key: KeyId, value: ValueId) -> ValueId {

@@ -18,21 +18,12 @@
 
 use crate::contents::Contents;
 use history::{
-    ColumnId, Comparison, History, Id, KeyId, NameRef, OpId, Operation, Predicate, Range, Row, Status,
-    ValueId, ValueRef, Values,
+    Area, ColumnId, Comparison, History, Id, KeyId, NameRef, OpId, Predicate, Primitive, Range, Row, Status,
+    Test, ValueId, ValueRef, Values, WriteIf,
 };
 use isolation::{Budget, Meter, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
-
-/// What an operation asked about a key's value.
-#[derive(Clone, Copy, Debug)]
-pub enum Test<'h> {
-    /// Scans and iterators: whether something is there.
-    Present,
-    /// Queries and predicate writes.
-    Where(&'h Predicate),
-}
 
 /// What an operation says about a value that it did not return.
 #[derive(Clone, Copy, Debug)]
@@ -47,31 +38,25 @@ pub struct Claim<'h> {
 impl Claim<'_> {
     /// Whether a value is as claimed. The value of an append is unknown, and present.
     pub fn accepts(&self, contents: &Contents<'_>, value: ValueId) -> bool {
-        let holds = match self.test {
-            Test::Present => value != ValueId::ABSENT,
-            Test::Where(predicate) => contents.holds(predicate, value),
-        };
-        holds == self.truth
+        contents.holds(self.test, value) == self.truth
     }
 }
 
 /// Whether an operation is about many keys.
-pub fn is_about_many(operation: &Operation<'_>) -> bool {
+pub fn is_about_many(operation: &Primitive<'_>) -> bool {
     operation.key().is_none()
 }
 
-/// Whether some operation is about many keys.
-pub fn has_many(history: &History) -> bool {
-    let mut operations = history.transactions().flat_map(|it| it.ops());
-    operations.any(|(_, operation)| is_about_many(&operation))
+/// Whether some operation is more than a read, a write or an append of one key: it may say something of values that it
+/// did not return.
+pub fn has_claims(history: &History) -> bool {
+    history.transactions().flat_map(|it| it.op_ids()).any(|op| history.point(op).is_none())
 }
 
 /// What an operation on many keys saw at a key: [`ValueId::ABSENT`] if there is no row.
-pub fn row_of(operation: &Operation<'_>, key: KeyId) -> ValueId {
+pub fn row_of(operation: &Primitive<'_>, key: KeyId) -> ValueId {
     match operation {
-        Operation::Scan { rows: Some(rows), .. }
-        | Operation::Iterate { rows: Some(rows), .. }
-        | Operation::Query { rows: Some(rows), .. } => {
+        Primitive::Show { rows: Some(rows), .. } => {
             rows.iter().find(|row| row.key == key).map_or(ValueId::ABSENT, |row| row.value)
         }
         _ => ValueId::UNKNOWN,
@@ -79,31 +64,38 @@ pub fn row_of(operation: &Operation<'_>, key: KeyId) -> ValueId {
 }
 
 /// The keys and values that an operation returned.
-pub fn returned<'h>(operation: &Operation<'h>) -> impl Iterator<Item = (KeyId, ValueId)> + use<'h> {
-    let (one, rows): (_, &'h [Row]) = match *operation {
-        Operation::Read { key, value, .. } => (Some((key, value)), &[]),
-        Operation::Scan { rows: Some(rows), .. }
-        | Operation::Iterate { rows: Some(rows), .. }
-        | Operation::Query { rows: Some(rows), .. } => (None, rows),
-        _ => (None, &[]),
+pub fn returned<'h>(operation: &Primitive<'h>) -> impl Iterator<Item = (KeyId, ValueId)> + use<'h> {
+    let one = match *operation {
+        Primitive::Read { key, value } => Some((key, value)),
+        _ => None,
     };
-    let rows = rows.iter().map(|row| (row.key, row.value));
+    let rows = operation.rows().iter().map(|row| (row.key, row.value));
     one.into_iter().chain(rows).filter(|(_, value)| value.is_known())
 }
 
 /// A key of which an operation on many keys returned two rows, or which it changed twice.
-pub fn twice(operation: &Operation<'_>) -> Option<KeyId> {
-    let mut keys: Vec<KeyId> = match operation {
-        Operation::Scan { rows: Some(rows), .. }
-        | Operation::Iterate { rows: Some(rows), .. }
-        | Operation::Query { rows: Some(rows), .. } => rows.iter().map(|row| row.key).collect(),
-        Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
-            keys.to_vec()
-        }
-        _ => return None,
-    };
+pub fn twice(operation: &Primitive<'_>) -> Option<KeyId> {
+    let mut keys = named(operation);
     keys.sort_unstable();
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+}
+
+/// The keys that an operation on many keys returned or changed.
+pub fn named(operation: &Primitive<'_>) -> Vec<KeyId> {
+    match *operation {
+        Primitive::Show { rows: Some(rows), .. } => rows.iter().map(|row| row.key).collect(),
+        Primitive::WriteIf(WriteIf { keys: Some(keys), .. }) => keys.to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// The predicate of an operation that asks every key.
+pub fn predicate_of<'h>(operation: &Primitive<'h>) -> Option<&'h Predicate> {
+    match *operation {
+        Primitive::Show { area: Area::Where(predicate), .. }
+        | Primitive::WriteIf(WriteIf { key: None, test: Test::Where(predicate), .. }) => Some(predicate),
+        _ => None,
+    }
 }
 
 /// The keys of a history in their order, and what they may ever hold.
@@ -119,35 +111,29 @@ pub(crate) struct Universe {
 }
 
 impl Universe {
-    /// `None` where every operation is about one key. Where it does not `say_who`, every key may hold anything.
+    /// `None` where every operation is a point. Where it does not `say_who`, every key may hold anything.
     pub(crate) fn of(
         history: &History,
         contents: &Contents<'_>,
         say_who: bool,
         budget: &Budget,
     ) -> Result<Option<Self>, Undecided> {
-        if !has_many(history) {
+        if !has_claims(history) {
             return Ok(None);
         }
-        let operations = || history.transactions().flat_map(|it| it.ops()).map(|(_, operation)| operation);
+        let operations =
+            || history.transactions().flat_map(|it| it.primitives()).map(|(_, operation)| operation);
         let ranks = history.keys().ranks();
         let mut sorted: Vec<KeyId> = history.keys().ids().collect();
         sorted.sort_unstable_by_key(|key| ranks[key.index()]);
-        let by_predicate = say_who
-            && operations().any(|it| {
-                matches!(
-                    it,
-                    Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
-                )
-            });
+        let asks = |it: Primitive<'_>| predicate_of(&it).is_some() || it.is_open_write();
+        let by_predicate = say_who && operations().any(asks);
         let holders = if by_predicate { holders(history, contents, budget)? } else { Vec::new() };
         let mut columns = FxHashMap::default();
         let meter = budget.meter();
         for operation in operations() {
             meter.step()?;
-            if let Operation::Query { predicate, .. }
-            | Operation::Update { predicate, .. }
-            | Operation::DeleteWhere { predicate, .. } = operation
+            if let Some(predicate) = predicate_of(&operation)
                 && let Some(Interval { column, .. }) = Interval::of(history.values(), predicate)
             {
                 columns.entry(column).or_insert_with(|| numbers(history.values(), &holders, column));
@@ -244,7 +230,7 @@ impl Universe {
         for place in self.candidates(history.values(), predicate) {
             let (value, holders) = &self.holders[place as usize];
             meter.step()?;
-            if contents.holds(predicate, *value) {
+            if contents.holds(Test::Where(predicate), *value) {
                 meter.steps(holders.len())?;
                 holders.iter().copied().for_each(&mut add);
             }
@@ -322,7 +308,7 @@ fn holders(
 ) -> Result<Vec<(ValueId, Vec<KeyId>)>, Undecided> {
     let meter = budget.meter();
     let mut keys_of: FxHashMap<ValueId, FxHashSet<KeyId>> = FxHashMap::default();
-    let mut open: Vec<(&Predicate, ValueId)> = Vec::new();
+    let mut open: Vec<(Test<'_>, ValueId)> = Vec::new();
     let mut add = |value: ValueId, key: KeyId| {
         let value = contents.written(value);
         if value != ValueId::ABSENT {
@@ -333,14 +319,15 @@ fn holders(
         add(row.value, row.key);
     }
     for transaction in history.transactions().filter(|it| it.status() != Status::Aborted) {
-        for (_, operation) in transaction.ops() {
+        for (_, operation) in transaction.primitives() {
             meter.step()?;
             match operation {
-                Operation::Write { key, value } => add(value, key),
-                Operation::Update { set, keys: Some(keys), .. } => keys.iter().for_each(|&key| add(set, key)),
-                Operation::Update { predicate, set, keys: None, .. } => {
-                    open.push((predicate, contents.written(set)));
+                Primitive::Write { key, value } => add(value, key),
+                Primitive::WriteIf(WriteIf { set, keys: Some(keys), .. }) => {
+                    keys.iter().for_each(|&key| add(set, key));
                 }
+                Primitive::WriteIf(WriteIf { key: Some(key), set, .. }) => add(set, key),
+                Primitive::WriteIf(WriteIf { test, set, .. }) => open.push((test, contents.written(set))),
                 _ => {}
             }
         }
@@ -353,12 +340,12 @@ fn holders(
     open.retain(|(_, set)| *set != ValueId::ABSENT);
     loop {
         let mut grown = false;
-        for &(predicate, set) in &open {
+        for &(test, set) in &open {
             let mut holders = keys_of.remove(&set).unwrap_or_default();
             let before = holders.len();
             for (&value, keys) in &keys_of {
                 meter.step()?;
-                if contents.holds(predicate, value) {
+                if contents.holds(test, value) {
                     meter.steps(keys.len())?;
                     holders.extend(keys);
                 }

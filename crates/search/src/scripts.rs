@@ -15,8 +15,8 @@
 //! superpositions.
 
 use crate::contents::Contents;
-use crate::rows::{Claim, Test};
-use history::{KeyId, OpId, Predicate, ValueId};
+use crate::rows::Claim;
+use history::{KeyId, OpId, Test, ValueId};
 use isolation::{Meter, Ryow, Undecided};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -32,8 +32,8 @@ pub(crate) enum Action<'h> {
     Found(Claim<'h>),
     /// It wrote this.
     Set { value: ValueId, op: OpId },
-    /// It wrote this if the predicate held.
-    SetWhere { op: OpId, predicate: &'h Predicate, set: ValueId },
+    /// It wrote this if the test held.
+    SetIf { op: OpId, test: Test<'h>, set: ValueId },
     /// It appended this.
     Append { op: OpId, key: KeyId, element: ValueId },
 }
@@ -58,7 +58,7 @@ pub(crate) struct Outcome {
 /// The operation that makes what is left depend on what was found, if there is one.
 pub(crate) fn opened_by(script: &[Action<'_>], lists_are_open: bool) -> Option<OpId> {
     script.iter().find_map(|action| match action {
-        Action::SetWhere { op, .. } => Some(*op),
+        Action::SetIf { op, .. } => Some(*op),
         Action::Append { op, .. } if lists_are_open => Some(*op),
         _ => None,
     })
@@ -115,8 +115,8 @@ fn run(known: &Contents<'_>, ryow: Ryow, script: &[Action<'_>], found: ValueId) 
                 trace.left = Some(known.append(*key, current, *element));
                 true
             }
-            Action::SetWhere { op, predicate, set } => {
-                if known.holds(predicate, current) {
+            Action::SetIf { op, test, set } => {
+                if known.holds(*test, current) {
                     trace.matched.push(*op);
                     trace.left = Some(*set);
                 }
@@ -268,8 +268,8 @@ impl<'h> Branch<'h> {
                 }
                 return;
             }
-            Action::SetWhere { op, predicate, set } => {
-                let claim = |truth| Claim { test: Test::Where(predicate), truth, op };
+            Action::SetIf { op, test, set } => {
+                let claim = |truth| Claim { test, truth, op };
                 let may = |truth| own.is_none_or(|own| claim(truth).accepts(known, own));
                 for truth in [true, false].into_iter().filter(|&truth| may(truth)) {
                     let mut branch = self.clone();

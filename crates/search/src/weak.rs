@@ -188,7 +188,7 @@ fn by_serializability(
         Decision::Impossible(core) => {
             let part = restrict_for(history, &core, level);
             // A part that is the whole, or rests on what is not in it, is for the search.
-            let is_part = part.history.len() < history.len() && !rows::has_many(history);
+            let is_part = part.history.len() < history.len() && !rows::has_claims(history);
             let is_smaller = is_part && level.modules().is_empty();
             let decided = is_smaller.then(|| {
                 decide_asked(&part.history, asked, options, &LookedAt::default(), &mut Stats::default())
@@ -406,7 +406,7 @@ fn still_impossible(
     options: &Options,
     part: &[TxnId],
 ) -> Result<bool, Undecided> {
-    if rows::has_many(history) || !problem.added.is_empty() {
+    if rows::has_claims(history) || !problem.added.is_empty() {
         // Where operations are about many keys, or modules add to the whole, a part is cut out of the problem.
         let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
         let part = problem.part(&part);

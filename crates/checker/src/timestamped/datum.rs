@@ -11,7 +11,7 @@
 //! have equal hashes, however a list is cut into nodes.
 
 use super::Content;
-use history::{Predicate, ValueId, ValueRef, Values};
+use history::{Predicate, Test, ValueId, ValueRef, Values};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -422,6 +422,28 @@ pub(crate) fn satisfies(condition: &Condition, value: &Datum) -> bool {
             let found = cell(value, column);
             found.is_some_and(|found| with.holds(found == constant, || found.compare(constant)))
         })
+}
+
+/// A test that outlives the history it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Question {
+    Where(Condition),
+}
+
+impl Question {
+    pub(super) fn of(values: &Values, test: Test<'_>) -> Self {
+        match test {
+            Test::Present => Self::Where(Predicate::All(Vec::new())),
+            Test::Where(predicate) => Self::Where(condition_of(values, predicate)),
+        }
+    }
+
+    /// Whether it holds of a key with this value.
+    pub(super) fn holds(&self, value: &Datum) -> bool {
+        match self {
+            Self::Where(condition) => satisfies(condition, value),
+        }
+    }
 }
 
 /// The value of a column; a scalar or a list answers to `value`.

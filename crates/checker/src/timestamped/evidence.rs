@@ -15,7 +15,7 @@
 //! **Cost.** Finding who wrote a value walks the history once for each finding that is told.
 
 use super::{Axiom, Content, Finding, Refusal, Report, check_counting, order};
-use history::{History, KeyId, OpId, Operation, Status, TxnId, ValueId, ValueRef};
+use history::{History, KeyId, OpId, Primitive, Status, TxnId, ValueId, ValueRef};
 use isolation::{
     Anomaly, Edge, EdgeKind, Evidence, Level, Options, Outcome, Reason, Rule, Stats, Undecided, Verdict,
     Witness,
@@ -140,7 +140,7 @@ impl Teller<'_> {
     }
 
     fn is_predicate(&self) -> bool {
-        self.finding.op.is_some_and(|op| self.history.operation(op).key().is_none())
+        self.finding.op.is_some_and(|op| self.history.primitive(op).key().is_none())
     }
 
     /// An order that counts says one thing, the timestamps another.
@@ -210,7 +210,7 @@ impl Teller<'_> {
         if self.history.transaction(writer).status() == Status::Aborted {
             return self.one(anomaly("G1a", Some("aborted read")), vec![saw]);
         }
-        let overwritten = matches!(self.history.operation(write), Operation::Write { .. })
+        let overwritten = matches!(self.history.operation(write), history::Operation::Write { .. })
             && self.last_write(writer, key).is_some_and(|last| last != write);
         if overwritten && writer != own {
             return self.one(anomaly("G1b", Some("intermediate read")), vec![saw]);
@@ -248,15 +248,7 @@ impl Teller<'_> {
     /// The operations of a transaction that may have written a key, in order.
     fn writes(&self, txn: TxnId, key: KeyId) -> impl DoubleEndedIterator<Item = OpId> {
         let history = self.history;
-        history.transaction(txn).op_ids().filter(move |&op| match history.operation(op) {
-            Operation::Write { key: at, .. }
-            | Operation::Delete { key: at }
-            | Operation::Append { key: at, .. } => at == key,
-            Operation::Update { keys, .. } | Operation::DeleteWhere { keys, .. } => {
-                keys.is_none_or(|keys| keys.contains(&key))
-            }
-            _ => false,
-        })
+        history.transaction(txn).op_ids().filter(move |&op| history.primitive(op).may_have_written(key))
     }
 
     fn last_write(&self, txn: TxnId, key: KeyId) -> Option<OpId> {
@@ -297,7 +289,7 @@ impl Teller<'_> {
     fn missed_writer(&self, key: KeyId) -> Option<TxnId> {
         let (_, expected, agree) = self.lists()?;
         let element = *expected.get(agree)?;
-        self.find_write(|operation| matches!(operation, Operation::Append { key: at, value } if at == key && value == element))
+        self.find_write(|operation| matches!(operation, Primitive::Append { key: at, value } if at == key && value == element))
             .map(|op| self.owner(op))
     }
 
@@ -306,7 +298,7 @@ impl Teller<'_> {
         if let Some((seen, _, agree)) = self.lists() {
             let Some(&element) = seen.get(agree) else { return Source::Initial };
             let appended = self.find_write(|operation| {
-                matches!(operation, Operation::Append { key: at, value } if at == key && value == element)
+                matches!(operation, Primitive::Append { key: at, value } if at == key && value == element)
             });
             if let Some(write) = appended {
                 return Source::Write(write);
@@ -315,23 +307,19 @@ impl Teller<'_> {
         if value == ValueId::ABSENT || self.history.initial_value(key) == value {
             return Source::Initial;
         }
-        let wrote = |operation: Operation<'_>| match operation {
-            Operation::Write { key: at, value: written } => at == key && written == value,
-            Operation::Update { set, keys, .. } => {
-                set == value && keys.is_none_or(|keys: &[KeyId]| keys.contains(&key))
-            }
-            _ => false,
+        let wrote = |operation: Primitive<'_>| {
+            operation.written_value() == Some(value) && operation.may_have_written(key)
         };
         self.find_write(wrote).map_or(Source::Nobody, Source::Write)
     }
 
     /// The first such write, of a committed transaction if there is one.
-    fn find_write(&self, wanted: impl Fn(Operation<'_>) -> bool) -> Option<OpId> {
+    fn find_write(&self, wanted: impl Fn(Primitive<'_>) -> bool) -> Option<OpId> {
         let of = |committed: bool| {
             self.history
                 .transactions()
                 .filter(move |txn| (txn.status() != Status::Aborted) == committed)
-                .flat_map(|txn| txn.ops())
+                .flat_map(|txn| txn.primitives())
                 .find(|(_, operation)| wanted(*operation))
                 .map(|(op, _)| op)
         };

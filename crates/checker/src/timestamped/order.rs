@@ -13,7 +13,7 @@
 //! snapshot is found by galloping back from the transaction's own rank, `O(log w)` for `w` commits during
 //! the transaction. Memory: 8 bytes a transaction, 16 while it is made.
 
-use history::{History, Id, NameRef, Operation, Status, Timestamp, TxnId};
+use history::{History, Id, NameRef, Status, Timestamp, TxnId};
 use isolation::{Event, Witness};
 use std::cmp::Ordering;
 
@@ -156,13 +156,5 @@ pub(super) fn at_once(is_read_only: bool, start: Timestamp, commit: Timestamp) -
 
 /// Whether a transaction has no operation that could write.
 pub(super) fn is_read_only(history: &History, id: TxnId) -> bool {
-    history.transaction(id).ops().all(|(_, op)| {
-        matches!(
-            op,
-            Operation::Read { .. }
-                | Operation::Scan { .. }
-                | Operation::Iterate { .. }
-                | Operation::Query { .. }
-        )
-    })
+    history.transaction(id).primitives().all(|(_, it)| it.is_read())
 }

@@ -16,7 +16,7 @@
 use super::replay::{Replay, wrong};
 use super::step::{Matched, Misfit};
 use super::{Axiom, Content, Finding};
-use history::{History, Id, KeyId, OpId, Operation, Predicate, Range, Row, TxnId, ValueId};
+use history::{Area, History, Id, KeyId, OpId, Primitive, Range, Row, Test, TxnId, ValueId, WriteIf};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The order in which rows come back.
@@ -100,32 +100,21 @@ impl RowsSeen {
     }
 }
 
-impl<F: FnMut(Finding)> Replay<'_, F> {
-    pub(super) fn observe_range(&mut self, txn: TxnId, op: OpId, operation: Operation<'_>, snapshot: u32) {
+impl<'h, F: FnMut(Finding)> Replay<'h, F> {
+    pub(super) fn observe_range(&mut self, txn: TxnId, op: OpId, operation: Primitive<'h>, snapshot: u32) {
         match operation {
-            Operation::Scan { range, rows: Some(rows) } => {
+            Primitive::Show { area: Area::Range { range, reverse, to_the_end }, rows: Some(rows) } => {
                 let keys = self.key_order();
-                let places = keys.places(range);
-                let keys: Vec<KeyId> = keys.sorted[places].to_vec();
-                self.compare(txn, op, &keys, None, rows, snapshot, Some(Direction::Ascending));
-            }
-            Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
-                let keys = self.key_order();
-                let places = keys.places_visited(range, reverse, exhausted, rows);
+                let places = keys.places_visited(range, reverse, to_the_end, rows);
                 let keys: Vec<KeyId> = keys.sorted[places].to_vec();
                 let direction = if reverse { Direction::Descending } else { Direction::Ascending };
                 self.compare(txn, op, &keys, None, rows, snapshot, Some(direction));
             }
-            Operation::Query { predicate, rows: Some(rows) } => {
+            Primitive::Show { area: Area::Where(predicate), rows: Some(rows) } => {
                 let keys: Vec<KeyId> = self.history.keys().ids().collect();
-                self.compare(txn, op, &keys, Some(predicate), rows, snapshot, None);
+                self.compare(txn, op, &keys, Some(Test::Where(predicate)), rows, snapshot, None);
             }
-            Operation::Update { predicate, set, count, keys } => {
-                self.write_where(txn, op, predicate, set, count, keys, snapshot);
-            }
-            Operation::DeleteWhere { predicate, count, keys } => {
-                self.write_where(txn, op, predicate, ValueId::ABSENT, count, keys, snapshot);
-            }
+            Primitive::WriteIf(write) => self.write_if(txn, op, &write, snapshot),
             _ => {}
         }
     }
@@ -141,7 +130,7 @@ impl<F: FnMut(Finding)> Replay<'_, F> {
         txn: TxnId,
         op: OpId,
         keys: &[KeyId],
-        predicate: Option<&Predicate>,
+        test: Option<Test<'h>>,
         rows: &[Row],
         snapshot: u32,
         ordered: Option<Direction>,
@@ -150,7 +139,7 @@ impl<F: FnMut(Finding)> Replay<'_, F> {
         self.compare_shape(txn, op, rows, ordered);
         for &key in keys {
             let seen = self.rows.take(key);
-            if let Some((axiom, other, expected)) = self.differs(key, predicate, seen, snapshot) {
+            if let Some((axiom, other, expected)) = self.differs(key, test, seen, snapshot) {
                 self.broken.push(wrong(axiom, txn, op, key, other, expected, seen));
             }
         }
@@ -185,41 +174,36 @@ impl<F: FnMut(Finding)> Replay<'_, F> {
     fn differs(
         &self,
         key: KeyId,
-        predicate: Option<&Predicate>,
+        test: Option<Test<'h>>,
         seen: ValueId,
         snapshot: u32,
     ) -> Option<(Axiom, Option<TxnId>, Content)> {
         let (outside, writer) = self.state.seen(key, snapshot);
         let local = self.locals.get(key, &self.state).unwrap_or(&self.untouched);
-        let Misfit { axiom, expected, names_writer } = local.row(&seen, predicate, outside, self.rules)?;
+        let Misfit { axiom, expected, names_writer } =
+            local.row(&seen, test.as_ref(), outside, self.rules)?;
         Some((axiom, writer.filter(|_| names_writer), expected))
     }
 
-    /// A predicate write: judges what the database reported, and writes.
-    #[expect(clippy::too_many_arguments, reason = "the fields of the operation")]
-    fn write_where(
-        &mut self,
-        txn: TxnId,
-        op: OpId,
-        predicate: &Predicate,
-        set: ValueId,
-        count: Option<u64>,
-        reported: Option<&[KeyId]>,
-        snapshot: u32,
-    ) {
-        let reported = reported.map(|keys| {
+    /// A conditional write: judges what the database reported, and writes.
+    fn write_if(&mut self, txn: TxnId, op: OpId, write: &WriteIf<'h>, snapshot: u32) {
+        let reported = write.keys.map(|keys| {
             let mut keys = keys.to_vec();
             keys.sort_unstable();
             keys.dedup();
             keys
         });
         let (mut matching, mut missing, mut surplus) = (Vec::new(), Vec::new(), Vec::new());
-        for key in self.history.keys().ids() {
+        let keys = match write.key {
+            Some(key) => key.index()..key.index() + 1,
+            None => 0..self.history.keys().len(),
+        };
+        for key in keys.map(KeyId::new) {
             let (outside, other) = self.state.seen(key, snapshot);
             let local = self.locals.get(key, &self.state).unwrap_or(&self.untouched);
             let is_reported = reported.as_ref().map(|keys| keys.binary_search(&key).is_ok());
             let Matched { is_match, misreported } =
-                local.find(predicate, is_reported, outside, self.rules.values);
+                local.find(&write.test, is_reported, outside, self.rules.values);
             if is_match {
                 matching.push(key);
             }
@@ -233,7 +217,7 @@ impl<F: FnMut(Finding)> Replay<'_, F> {
                 all.push(Finding { axiom: Axiom::External, txn, op, key, other, expected, seen });
             }
         }
-        if let Some(count) = count.filter(|&count| count != matching.len() as u64) {
+        if let Some(count) = write.count.filter(|&count| count != matching.len() as u64) {
             self.broken.push(Finding {
                 axiom: Axiom::External,
                 txn,
@@ -246,7 +230,7 @@ impl<F: FnMut(Finding)> Replay<'_, F> {
         }
         self.broken.extend(missing.into_iter().chain(surplus));
         for key in reported.unwrap_or(matching) {
-            self.locals.entry(key, &mut self.state).write(set);
+            self.locals.entry(key, &mut self.state).write(write.set);
         }
     }
 }

@@ -89,7 +89,7 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
         self.locals.clear(&mut self.state);
         for op in self.history.transaction(txn).op_ids() {
             let Some(Point { kind, key, value }) = self.history.point(op) else {
-                self.observe_range(txn, op, self.history.operation(op), snapshot);
+                self.observe_range(txn, op, self.history.primitive(op), snapshot);
                 continue;
             };
             match kind {

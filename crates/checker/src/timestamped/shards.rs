@@ -136,7 +136,7 @@ impl Suspects {
             .collect();
         let picked = part.transactions().filter(|txn| {
             sessions[txn.session().index()]
-                || txn.ops().any(|(_, operation)| match operation.key() {
+                || txn.primitives().any(|(_, operation)| match operation.key() {
                     Some(key) => keys[key.index()],
                     // Only what did not take effect is here; it may have written what somebody saw.
                     None => true,

@@ -24,7 +24,7 @@ use super::order::Order;
 use super::replay::Replay;
 use super::sessions::times;
 use super::{Axiom, Finding};
-use history::{BuildError, Builder, Copier, History, Id, KeyId, OpId, Operation, Status, Timestamp, TxnId};
+use history::{BuildError, Builder, Copier, History, Id, KeyId, OpId, Status, Timestamp, TxnId};
 use isolation::{Level, Options, Rule, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 use search::{
@@ -87,16 +87,14 @@ impl Floating {
         all.sort_unstable();
         let mut floating = Self { all, by_key: FxHashMap::default(), anywhere: false };
         for (place, &txn) in floating.all.iter().enumerate() {
-            for (_, operation) in history.transaction(txn).ops() {
-                match operation {
-                    Operation::Update { .. } | Operation::DeleteWhere { .. } => floating.anywhere = true,
-                    operation => {
-                        let Some(key) = operation.key() else { continue };
-                        let touching = floating.by_key.entry(key).or_default();
-                        if touching.last() != Some(&(place as u32)) {
-                            touching.push(place as u32);
-                        }
-                    }
+            for (_, operation) in history.transaction(txn).primitives() {
+                let Some(key) = operation.key() else {
+                    floating.anywhere |= !operation.is_read();
+                    continue;
+                };
+                let touching = floating.by_key.entry(key).or_default();
+                if touching.last() != Some(&(place as u32)) {
+                    touching.push(place as u32);
                 }
             }
         }
@@ -109,13 +107,7 @@ impl Floating {
             return false;
         }
         let writes = |txn: TxnId, key: KeyId| {
-            let wrote = |operation: Operation<'_>| match operation {
-                Operation::Write { key: at, .. }
-                | Operation::Delete { key: at }
-                | Operation::Append { key: at, .. } => at == key,
-                _ => false,
-            };
-            history.transaction(txn).ops().any(|(_, operation)| wrote(operation))
+            history.transaction(txn).primitives().any(|(_, operation)| operation.may_have_written(key))
         };
         match finding.key {
             _ if self.anywhere => true,
@@ -321,7 +313,7 @@ impl Around {
             for &place in floating.by_key.get(&key).into_iter().flatten() {
                 if !std::mem::replace(&mut taken[place as usize], true) {
                     let txn = history.transaction(floating.all[place as usize]);
-                    queue.extend(txn.ops().filter_map(|(_, operation)| operation.key()));
+                    queue.extend(txn.primitives().filter_map(|(_, operation)| operation.key()));
                 }
             }
         }
@@ -459,7 +451,7 @@ impl<'h> Search<'h> {
             is_in[txn.index()] = self.around.floating[place];
         }
         let keeps_key = |key: KeyId| self.around.keys.as_ref().is_none_or(|keys| keys[key.index()]);
-        let keeps = |op: OpId| self.history.operation(op).key().is_none_or(keeps_key);
+        let keeps = |op: OpId| self.history.primitive(op).key().is_none_or(keeps_key);
         let mut builder = Builder::new();
         let mut copier = Copier::new(self.history);
         copier.header(&mut builder, keeps_key);

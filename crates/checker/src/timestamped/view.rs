@@ -6,7 +6,7 @@
 //! What operations mean is said once, at [`oracle`](mod@oracle): an absent key and an empty list are the same,
 //! and appending to a scalar makes a list of both.
 
-use history::{Predicate, ValueId, ValueRef, Values};
+use history::{Test, ValueId, ValueRef, Values};
 
 /// The value of a key, borrowed.
 #[derive(Clone, Copy, Debug)]
@@ -86,14 +86,12 @@ impl<'a> View<'a> {
         self.list(values).is_none_or(|list| list.len() > 0)
     }
 
-    /// Whether a key with this value satisfies a predicate.
-    pub(crate) fn satisfies(self, predicate: &Predicate, values: &Values) -> bool {
-        self.is_present(values)
-            && match self {
-                View::Value(id) => predicate.holds(values, id),
-                View::List(_) => {
-                    predicate.holds_of_list(values, &|constant| self.same(View::Value(constant), values))
-                }
-            }
+    /// Whether a test holds of a key with this value.
+    pub(crate) fn satisfies(self, test: Test<'_>, values: &Values) -> bool {
+        match self {
+            _ if !self.is_present(values) => test.holds(values, ValueId::ABSENT),
+            View::Value(id) => test.holds(values, id),
+            View::List(_) => test.holds_of_list(values, |constant| self.same(View::Value(constant), values)),
+        }
     }
 }

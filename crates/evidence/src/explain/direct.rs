@@ -6,7 +6,9 @@
 //!
 //! *Cost*: once over the history.
 
-use history::{History, Id, KeyId, OpId, Operation, Range, Row, Status, Transaction, TxnId, ValueId};
+use history::{
+    Area, History, Id, KeyId, OpId, Primitive, Range, Row, Status, Transaction, TxnId, ValueId, WriteIf,
+};
 use isolation::{Argument, Case, Edge, EdgeKind, Impossible, Reason, Ryow, Supposition};
 use search::{
     lists,
@@ -22,30 +24,18 @@ enum Made {
 }
 
 /// What an operation left at a key, or may have left.
-fn made(history: &History, operation: &Operation<'_>, key: KeyId) -> Option<Made> {
-    let is_here = |keys: Option<&[KeyId]>| keys.is_none_or(|keys| keys.contains(&key));
-    match *operation {
-        Operation::Write { key: at, value } if at == key => Some(Made::Value(normal(history, value))),
-        Operation::Delete { key: at } if at == key => Some(Made::Value(ValueId::ABSENT)),
-        Operation::Append { key: at, value } if at == key => Some(Made::Element(value)),
-        Operation::Update { set, keys, .. } if is_here(keys) => Some(Made::Value(normal(history, set))),
-        Operation::DeleteWhere { keys, .. } if is_here(keys) => Some(Made::Value(ValueId::ABSENT)),
-        _ => None,
+fn made(history: &History, operation: &Primitive<'_>, key: KeyId) -> Option<Made> {
+    if !operation.may_have_written(key) {
+        return None;
     }
-}
-
-/// Whether an operation certainly wrote a key.
-fn certainly_wrote(operation: &Operation<'_>, key: KeyId) -> bool {
-    match operation {
-        Operation::Update { keys, .. } | Operation::DeleteWhere { keys, .. } => {
-            keys.is_some_and(|keys| keys.contains(&key))
-        }
-        _ => super::is_write(operation) && operation.key() == Some(key),
+    match *operation {
+        Primitive::Append { value, .. } => Some(Made::Element(value)),
+        _ => operation.written_value().map(|value| Made::Value(normal(history, value))),
     }
 }
 
 /// Whether what an operation says of a key is true of a value.
-fn fits(history: &History, operation: &Operation<'_>, key: KeyId, value: ValueId) -> bool {
+fn fits(history: &History, operation: &Primitive<'_>, key: KeyId, value: ValueId) -> bool {
     let is_row = |rows: &[Row], matches: &dyn Fn() -> bool, otherwise: bool| match rows
         .iter()
         // A row without a value says as much as no row.
@@ -57,26 +47,25 @@ fn fits(history: &History, operation: &Operation<'_>, key: KeyId, value: ValueId
     };
     let is_there = value != ValueId::ABSENT;
     match operation {
-        Operation::Read { value: seen, .. } => normal(history, *seen) == value,
-        Operation::Scan { rows: Some(rows), .. } | Operation::Iterate { rows: Some(rows), .. } => {
+        Primitive::Read { value: seen, .. } => normal(history, *seen) == value,
+        Primitive::Show { area: Area::Range { .. }, rows: Some(rows) } => {
             is_row(rows, &|| is_there, !is_there)
         }
-        Operation::Query { predicate, rows: Some(rows) } => {
+        Primitive::Show { area: Area::Where(predicate), rows: Some(rows) } => {
             let holds = predicate.holds(history.values(), value);
             is_row(rows, &|| holds, !holds)
         }
-        Operation::Update { predicate, keys: Some(keys), .. }
-        | Operation::DeleteWhere { predicate, keys: Some(keys), .. } => {
-            predicate.holds(history.values(), value) == keys.contains(&key)
-        }
+        Primitive::WriteIf(it @ WriteIf { test, .. }) => it
+            .changed(key)
+            .is_none_or(|changed| !it.is_about(key) || changed == test.holds(history.values(), value)),
         _ => true,
     }
 }
 
 /// The value that an operation returned of a key.
-fn returned(operation: &Operation<'_>, key: KeyId) -> ValueId {
+fn returned(operation: &Primitive<'_>, key: KeyId) -> ValueId {
     match *operation {
-        Operation::Read { value, .. } => value,
+        Primitive::Read { value, .. } => value,
         _ => rows::row_of(operation, key),
     }
 }
@@ -111,7 +100,7 @@ pub(crate) struct Sources {
 impl Sources {
     /// Of what an operation says of a key.
     pub(crate) fn of(history: &History, read: OpId, key: KeyId) -> Self {
-        let operation = history.operation(read);
+        let operation = history.primitive(read);
         let mut sources =
             Self { initial: fits(history, &operation, key, initial(history, key)), ..Self::default() };
         sources.add(history, read, key, |made| match made {
@@ -133,7 +122,7 @@ impl Sources {
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
             return Some(Self { has_twice: true, ..Self::default() });
         }
-        let own = history.transaction(history.owner(read)).ops().take_while(|&(op, _)| op < read);
+        let own = history.transaction(history.owner(read)).primitives().take_while(|&(op, _)| op < read);
         let own: Vec<Made> = own.filter_map(|(_, it)| made(history, &it, key)).collect();
         // Behind what others appended stand the reader's own elements.
         let end = elements.iter().rposition(|&it| !own.contains(&Made::Element(it)));
@@ -165,7 +154,7 @@ impl Sources {
     /// Of everything that an operation saw at a key and somebody made by itself: the value, or each element of a list.
     pub(crate) fn of_parts(history: &History, read: OpId, key: KeyId) -> Vec<Self> {
         let whole = Self::of(history, read, key);
-        let elements = lists::elements(history, returned(&history.operation(read), key)).unwrap_or_default();
+        let elements = lists::elements(history, returned(&history.primitive(read), key)).unwrap_or_default();
         if elements.is_empty() || !is_appended_to(history, key) {
             return vec![whole];
         }
@@ -175,14 +164,15 @@ impl Sources {
     fn add(&mut self, history: &History, read: OpId, key: KeyId, fits: impl Fn(Made) -> bool) {
         let reader = history.owner(read);
         for transaction in history.transactions() {
-            for (op, operation) in transaction.ops() {
+            for (op, operation) in transaction.primitives() {
                 let Some(made) = made(history, &operation, key).filter(|&made| fits(made)) else { continue };
                 let is_list = matches!(made, Made::Element(_));
-                let overwrites = |other: &Operation<'_>| match other {
-                    Operation::Append { .. } => other.key() == Some(key),
-                    _ => !is_list && certainly_wrote(other, key),
+                let overwrites = |other: &Primitive<'_>| match other {
+                    Primitive::Append { .. } => other.key() == Some(key),
+                    _ => !is_list && other.certainly_wrote(key),
                 };
-                let is_last = || !transaction.ops().any(|(later, other)| later > op && overwrites(&other));
+                let is_last =
+                    || !transaction.primitives().any(|(later, other)| later > op && overwrites(&other));
                 match transaction.status() {
                     _ if transaction.id() == reader && op > read => {
                         self.own_later.push(op);
@@ -219,8 +209,8 @@ fn initial(history: &History, key: KeyId) -> ValueId {
 }
 
 fn is_appended_to(history: &History, key: KeyId) -> bool {
-    let mut all = history.transactions().flat_map(|it| it.ops());
-    all.any(|(_, it)| matches!(it, Operation::Append { key: at, .. } if at == key))
+    let mut all = history.transactions().flat_map(|it| it.primitives());
+    all.any(|(_, it)| matches!(it, Primitive::Append { key: at, .. } if at == key))
 }
 
 /// The argument of a contradiction; `None` where what was seen has a fair source and the reason lies elsewhere.
@@ -270,14 +260,15 @@ fn impossible(history: &History, op: OpId, why: Impossible) -> Argument {
 
 /// A key of which nothing that was ever there fits what both of two operations on many keys saw.
 pub(crate) fn differing(history: &History, first: OpId, second: OpId) -> Option<KeyId> {
-    let operations = [history.operation(first), history.operation(second)];
-    let mut keys: Vec<KeyId> = operations.iter().flat_map(shown_keys).collect();
+    let operations = [history.primitive(first), history.primitive(second)];
+    let mut keys: Vec<KeyId> = operations.iter().flat_map(rows::named).collect();
     keys.sort_unstable();
     keys.dedup();
     // What it wrote itself, the second sees rather than what the first saw.
-    let own = history.transaction(history.owner(first)).ops().take_while(|&(op, _)| op < first.max(second));
-    let own: Vec<Operation<'_>> = own.map(|(_, it)| it).collect();
-    keys.retain(|&key| !own.iter().any(|it| certainly_wrote(it, key)));
+    let own =
+        history.transaction(history.owner(first)).primitives().take_while(|&(op, _)| op < first.max(second));
+    let own: Vec<Primitive<'_>> = own.map(|(_, it)| it).collect();
+    keys.retain(|&key| !own.iter().any(|it| it.certainly_wrote(key)));
     let fit = |key: KeyId, value: ValueId| {
         operations
             .iter()
@@ -285,8 +276,8 @@ pub(crate) fn differing(history: &History, first: OpId, second: OpId) -> Option<
     };
     let differs = |&key: &KeyId| {
         let mut all =
-            history.transactions().filter(|it| it.status() != Status::Aborted).flat_map(|it| it.ops());
-        let left = |(_, it): (OpId, Operation<'_>)| match made(history, &it, key) {
+            history.transactions().filter(|it| it.status() != Status::Aborted).flat_map(|it| it.primitives());
+        let left = |(_, it): (OpId, Primitive<'_>)| match made(history, &it, key) {
             Some(Made::Value(value)) => fit(key, value),
             _ => false,
         };
@@ -298,21 +289,8 @@ pub(crate) fn differing(history: &History, first: OpId, second: OpId) -> Option<
     })
 }
 
-/// The keys that an operation on many keys returned.
-fn shown_keys(operation: &Operation<'_>) -> Vec<KeyId> {
-    match *operation {
-        Operation::Scan { rows: Some(rows), .. }
-        | Operation::Iterate { rows: Some(rows), .. }
-        | Operation::Query { rows: Some(rows), .. } => rows.iter().map(|row| row.key).collect(),
-        Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } => {
-            keys.to_vec()
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn is_listed(operation: &Operation<'_>, key: KeyId) -> bool {
-    shown_keys(operation).contains(&key)
+fn is_listed(operation: &Primitive<'_>, key: KeyId) -> bool {
+    rows::named(operation).contains(&key)
 }
 
 /// What fits nothing that a key can have held, or that the transaction itself did there.
@@ -337,9 +315,9 @@ pub(crate) fn unordered(history: &History, op: OpId, key: KeyId) -> Argument {
 pub(crate) fn effect(history: &History, txn: TxnId) -> Option<Edge> {
     let committed = history.transactions().filter(|it| it.is_committed() && it.id() != txn);
     let reads = committed
-        .flat_map(|it| it.ops())
+        .flat_map(|it| it.primitives())
         .flat_map(|(op, it)| rows::returned(&it).map(|(key, value)| (op, key, value)).collect::<Vec<_>>());
-    let own: Vec<Operation<'_>> = history.transaction(txn).ops().map(|(_, it)| it).collect();
+    let own: Vec<Primitive<'_>> = history.transaction(txn).primitives().map(|(_, it)| it).collect();
     let may_show = |&(_, key, value): &(OpId, KeyId, ValueId)| {
         let value = normal(history, value);
         let elements = lists::elements(history, value).unwrap_or_default();
@@ -370,8 +348,8 @@ pub(crate) fn unexplained(history: &History, op: OpId, key: KeyId) -> Argument {
 /// The operation that missed what its own transaction wrote before.
 fn internal(history: &History, read: OpId, key: KeyId) -> Argument {
     let txn = history.owner(read);
-    let own = history.transaction(txn).ops().take_while(|&(op, _)| op < read);
-    let write = own.filter(|(_, it)| certainly_wrote(it, key)).last();
+    let own = history.transaction(txn).primitives().take_while(|&(op, _)| op < read);
+    let write = own.filter(|(_, it)| it.certainly_wrote(key)).last();
     let Some((write, _)) = write else { return impossible(history, read, Impossible::Own(key)) };
     let reason = Reason::Missed { read, write };
     let predicate = super::is_by_predicate(history, read, key);
@@ -380,10 +358,8 @@ fn internal(history: &History, read: OpId, key: KeyId) -> Argument {
 
 /// Somebody saw what it must not have seen, or what nobody wrote.
 pub(crate) fn no_source(history: &History, read: OpId, key: KeyId, ryow: Ryow) -> Option<Argument> {
-    if let Operation::Update { keys: None, .. }
-    | Operation::DeleteWhere { keys: None, .. }
-    | Operation::Append { .. } = history.operation(read)
-    {
+    let operation = history.primitive(read);
+    if operation.is_open_write() || matches!(operation, Primitive::Append { .. }) {
         return Some(own_operations(history, read, key, ryow));
     }
     let sources = Sources::of(history, read, key);
@@ -414,7 +390,7 @@ pub(crate) fn no_source(history: &History, read: OpId, key: KeyId, ryow: Ryow) -
 /// or they contradict each other.
 fn own_operations(history: &History, op: OpId, key: KeyId, ryow: Ryow) -> Argument {
     let txn = history.transaction(history.owner(op));
-    let reads = txn.ops().filter(|&(other, ref it)| {
+    let reads = txn.primitives().filter(|&(other, ref it)| {
         other != op && (it.key() == Some(key) || rows::is_about_many(it)) && returned(it, key).is_known()
     });
     for (read, _) in reads {
@@ -431,10 +407,11 @@ fn own_operations(history: &History, op: OpId, key: KeyId, ryow: Ryow) -> Argume
 /// Who appended the last element of the list that an operation returned, but for its own at the end; a transaction that
 /// took effect rather than one that did not.
 fn last_appender(history: &History, read: OpId, key: KeyId) -> Option<OpId> {
-    let elements = history.values_of(returned(&history.operation(read), key));
+    let elements = history.values_of(returned(&history.primitive(read), key));
     let appender = |element: &ValueId| {
-        let all =
-            history.transactions().flat_map(|it| it.ops().map(move |(op, deed)| (it.status(), op, deed)));
+        let all = history
+            .transactions()
+            .flat_map(|it| it.primitives().map(move |(op, deed)| (it.status(), op, deed)));
         let appends = all.filter(|(_, _, it)| made(history, it, key) == Some(Made::Element(*element)));
         appends.min_by_key(|&(status, op, _)| (status == Status::Aborted, op)).map(|(_, op, _)| op)
     };
@@ -445,19 +422,19 @@ fn last_appender(history: &History, read: OpId, key: KeyId) -> Option<OpId> {
 
 /// Rows that no store returns, or a number of rows that no state gives.
 fn bad_rows(history: &History, op: OpId) -> Argument {
-    let operation = history.operation(op);
+    let operation = history.primitive(op);
     if let Some(key) = rows::twice(&operation) {
         let txn = history.owner(op);
-        let own = history.transaction(txn).ops().take_while(|&(other, _)| other < op);
-        let write = own.filter(|(_, it)| certainly_wrote(it, key)).last().map(|(write, _)| write);
+        let own = history.transaction(txn).primitives().take_while(|&(other, _)| other < op);
+        let write = own.filter(|(_, it)| it.certainly_wrote(key)).last().map(|(write, _)| write);
         return told(vec![saw(history, op, key, write)]);
     }
     let why = match &operation {
-        Operation::Scan { range, rows: Some(rows) } | Operation::Iterate { range, rows: Some(rows), .. } => {
+        Primitive::Show { area: Area::Range { range, .. }, rows: Some(rows) } => {
             let outside = rows.iter().find(|row| !is_inside(history, *range, row.key));
             outside.map_or(Impossible::Order, |row| Impossible::Row(row.key))
         }
-        Operation::Query { predicate, rows: Some(rows) } => {
+        Primitive::Show { area: Area::Where(predicate), rows: Some(rows) } => {
             let holds = |row: &&Row| !row.value.is_known() || predicate.holds(history.values(), row.value);
             let wrong = rows.iter().find(|row| !holds(row));
             wrong.map_or(Impossible::Order, |row| Impossible::Row(row.key))
@@ -473,7 +450,7 @@ pub(crate) fn incompatible_lists(history: &History, ryow: Ryow) -> Option<Argume
     if ryow != Ryow::Must {
         return None;
     }
-    let committed = history.transactions().filter(|it| it.is_committed()).flat_map(|it| it.ops());
+    let committed = history.transactions().filter(|it| it.is_committed()).flat_map(|it| it.primitives());
     let mut lists: Vec<(KeyId, OpId, &[ValueId])> = Vec::new();
     for (op, operation) in committed {
         for (key, value) in rows::returned(&operation) {
@@ -502,7 +479,7 @@ pub(crate) fn incompatible_lists(history: &History, ryow: Ryow) -> Option<Argume
 fn is_only_appended_to(history: &History, key: KeyId) -> bool {
     let mut elements: Vec<ValueId> =
         lists::elements(history, initial(history, key)).unwrap_or_default().to_vec();
-    for (_, operation) in history.transactions().flat_map(|it| it.ops()) {
+    for (_, operation) in history.transactions().flat_map(|it| it.primitives()) {
         match made(history, &operation, key) {
             Some(Made::Value(_)) => return false,
             Some(Made::Element(element)) => elements.push(element),
@@ -519,7 +496,7 @@ fn is_element(history: &History, key: KeyId, element: ValueId) -> bool {
     let effective = history.transactions().filter(|it| it.status() != Status::Aborted);
     at_first.contains(&element)
         || effective
-            .flat_map(|it| it.ops())
+            .flat_map(|it| it.primitives())
             .any(|(_, it)| made(history, &it, key) == Some(Made::Element(element)))
 }
 
@@ -531,7 +508,7 @@ pub(crate) fn unexplained_value(history: &History) -> Option<Argument> {
 
 /// As [`unexplained_value`], of one transaction.
 pub(crate) fn unexplained_by(history: &History, txn: TxnId) -> Option<Argument> {
-    let mut operations = history.transaction(txn).ops();
+    let mut operations = history.transaction(txn).primitives();
     operations.find_map(|(op, operation)| {
         if is_malformed(history, &operation) {
             return Some(bad_rows(history, op));
@@ -555,19 +532,16 @@ pub(crate) fn unexplained_by(history: &History, txn: TxnId) -> Option<Argument> 
 const KEYS_MAX: usize = 256;
 
 /// Whether an operation on many keys says something of a key.
-fn is_asked(history: &History, operation: &Operation<'_>, key: KeyId) -> bool {
+fn is_asked(history: &History, operation: &Primitive<'_>, key: KeyId) -> bool {
     match operation {
-        Operation::Scan { range, rows: Some(_) }
-        | Operation::Iterate { range, exhausted: true, rows: Some(_), .. } => is_inside(history, *range, key),
-        Operation::Iterate { range, reverse, rows: Some(rows), .. } => {
+        Primitive::Show { area: Area::Range { range, reverse, to_the_end }, rows: Some(rows) } => {
             let ranks = history.keys().ranks();
             let rank = |key: KeyId| ranks[key.index()];
             let is_passed = |last: &Row| (rank(key) > rank(last.key)) == *reverse;
-            is_inside(history, *range, key) && rows.last().is_some_and(is_passed)
+            is_inside(history, *range, key) && (*to_the_end || rows.last().is_some_and(is_passed))
         }
-        Operation::Query { rows: Some(_), .. }
-        | Operation::Update { keys: Some(_), .. }
-        | Operation::DeleteWhere { keys: Some(_), .. } => true,
+        Primitive::Show { area: Area::Where(_), rows } => rows.is_some(),
+        Primitive::WriteIf(it) => it.keys.is_some() && it.is_about(key),
         _ => false,
     }
 }
@@ -579,30 +553,24 @@ fn is_inside(history: &History, range: Range, key: KeyId) -> bool {
 }
 
 /// Whether no store returns such rows, or reports such keys.
-fn is_malformed(history: &History, operation: &Operation<'_>) -> bool {
+fn is_malformed(history: &History, operation: &Primitive<'_>) -> bool {
     let ranks = history.keys().ranks();
     let goes_back = |rows: &[Row], reverse: bool| {
         rows.windows(2).any(|it| (ranks[it[0].key.index()] < ranks[it[1].key.index()]) == reverse)
     };
-    let is_wrong = |row: &Row| match operation {
-        Operation::Scan { range, .. } | Operation::Iterate { range, .. } => {
-            !is_inside(history, *range, row.key)
-        }
-        Operation::Query { predicate, .. } => {
-            row.value.is_known() && !predicate.holds(history.values(), row.value)
-        }
-        _ => false,
+    let is_wrong = |area: &Area<'_>, row: &Row| match area {
+        Area::Range { range, .. } => !is_inside(history, *range, row.key),
+        Area::Where(predicate) => row.value.is_known() && !predicate.holds(history.values(), row.value),
     };
     rows::twice(operation).is_some()
-        || match *operation {
-            Operation::Scan { rows: Some(rows), .. } => goes_back(rows, false) || rows.iter().any(is_wrong),
-            Operation::Iterate { rows: Some(rows), reverse, .. } => {
-                goes_back(rows, reverse) || rows.iter().any(is_wrong)
+        || match operation {
+            Primitive::Show { area, rows: Some(rows) } => {
+                let is_backwards =
+                    |area| matches!(area, &Area::Range { reverse, .. } if goes_back(rows, reverse));
+                is_backwards(area) || rows.iter().any(|row| is_wrong(area, row))
             }
-            Operation::Query { rows: Some(rows), .. } => rows.iter().any(is_wrong),
-            Operation::Update { count: Some(count), keys: Some(keys), .. }
-            | Operation::DeleteWhere { count: Some(count), keys: Some(keys), .. } => {
-                count != keys.len() as u64
+            Primitive::WriteIf(WriteIf { count: Some(count), keys: Some(keys), .. }) => {
+                *count != keys.len() as u64
             }
             _ => false,
         }

@@ -1,7 +1,7 @@
 //! What arguments are put together from: cases, and what a cycle rests on.
 
 use super::direct;
-use history::{History, OpId, Operation, Status, TxnId, ValueId};
+use history::{History, OpId, Primitive, Status, TxnId, ValueId};
 use isolation::{Argument, Case, Cases, Edge, EdgeKind, Reason, Supposition};
 use search::{lists, rows};
 use std::sync::Arc;
@@ -182,19 +182,19 @@ fn is_effect(history: &History, argument: &Argument, seen: &Edge) -> bool {
 /// The operation that returned a list which shows that one append came before another: it has the first, and the second
 /// behind it or not at all.
 pub(crate) fn shown_by(history: &History, first: OpId, second: OpId) -> Option<OpId> {
-    let (Operation::Append { key, value: one }, Operation::Append { value: two, .. }) =
-        (history.operation(first), history.operation(second))
+    let (Primitive::Append { key, value: one }, Primitive::Append { value: two, .. }) =
+        (history.primitive(first), history.primitive(second))
     else {
         return None;
     };
     // What one transaction appends comes into the list at once.
-    let beside: Vec<ValueId> = (history.transaction(history.owner(first)).ops())
+    let beside: Vec<ValueId> = (history.transaction(history.owner(first)).primitives())
         .filter_map(|(_, it)| match it {
-            Operation::Append { key: at, value } if at == key => Some(value),
+            Primitive::Append { key: at, value } if at == key => Some(value),
             _ => None,
         })
         .collect();
-    let shows = |operation: &Operation<'_>| {
+    let shows = |operation: &Primitive<'_>| {
         let list = rows::returned(operation).find(|(at, _)| *at == key).map(|(_, value)| value);
         let elements = list.and_then(|list| lists::elements(history, list)).unwrap_or_default();
         let place = |element| elements.iter().position(|&it| it == element);
@@ -206,7 +206,7 @@ pub(crate) fn shown_by(history: &History, first: OpId, second: OpId) -> Option<O
     };
     let all = history.transactions().filter(|it| it.status() != Status::Aborted);
     let mut all: Vec<(bool, OpId)> = all
-        .flat_map(|it| it.ops().map(move |(op, deed)| (!it.is_committed(), op, deed)))
+        .flat_map(|it| it.primitives().map(move |(op, deed)| (!it.is_committed(), op, deed)))
         .filter(|(_, _, deed)| shows(deed))
         .map(|(is_open, op, _)| (is_open, op))
         .collect();

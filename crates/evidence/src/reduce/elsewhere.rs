@@ -37,7 +37,7 @@ pub(super) fn smaller(
     mut best: Reduced,
 ) -> Reduced {
     if history.len() > TRANSACTIONS_MAX
-        || rows::has_many(history)
+        || rows::has_claims(history)
         || options.mixed
         || !level.modules().is_empty()
         || Crowd::shown_by(evidence, history).is_some()

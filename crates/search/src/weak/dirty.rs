@@ -25,11 +25,12 @@ use super::cycle;
 use crate::contents::Contents;
 use crate::decision::Decision;
 use crate::observe::normal;
-use crate::rows::{Claim, Test, Universe};
+use crate::rows::{Claim, Universe};
 use crate::scripts::Seen;
 use found::{Answer, Found};
 use history::{
-    History, Id, KeyId, OpId, Operation, Predicate, Row, Status, Transaction, TxnId, ValueId, ValueRef,
+    Area, History, Id, KeyId, OpId, Predicate, Primitive, Row, Status, Test, Transaction, TxnId, ValueId,
+    ValueRef, WriteIf,
 };
 use isolation::{Budget, Level, Meter, Ryow, Undecided, Witness, modules};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -139,9 +140,9 @@ fn seen<'h>(
     let meter = budget.meter();
     let mut all = AllSeen::default();
     for transaction in history.transactions().filter(|it| it.status() == Status::Committed) {
-        for (op, operation) in transaction.ops() {
+        for (op, operation) in transaction.primitives() {
             meter.step()?;
-            if let Operation::Read { key, value, .. } = operation {
+            if let Primitive::Read { key, value, .. } = operation {
                 let value = normal(history, value);
                 match written.is_list(key) {
                     _ if !value.is_known() => {}
@@ -236,21 +237,16 @@ type Shown<'h> = Result<Option<Vec<(KeyId, Seen<'h>)>>, Undecided>;
 
 impl<'h> Many<'_, 'h> {
     /// What an operation says of each key; `None`: no store returns that.
-    fn shown(&self, op: OpId, operation: &Operation<'h>) -> Shown<'h> {
+    fn shown(&self, op: OpId, operation: &Primitive<'h>) -> Shown<'h> {
         match *operation {
-            Operation::Scan { range, rows: Some(rows) } => {
-                let visited = self.universe.visited(range, false, true, rows);
+            Primitive::Show { area: Area::Range { range, reverse, to_the_end }, rows: Some(rows) } => {
+                let visited = self.universe.visited(range, reverse, to_the_end, rows);
                 Ok(visited.map(|visited| self.of_range(op, visited)))
             }
-            Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
-                let visited = self.universe.visited(range, reverse, exhausted, rows);
-                Ok(visited.map(|visited| self.of_range(op, visited)))
+            Primitive::Show { area: Area::Where(predicate), rows: Some(rows) } => {
+                self.of_query(op, predicate, rows)
             }
-            Operation::Query { predicate, rows: Some(rows) } => self.of_query(op, predicate, rows),
-            Operation::Update { predicate, count, keys: Some(keys), .. }
-            | Operation::DeleteWhere { predicate, count, keys: Some(keys) } => {
-                self.of_write(op, predicate, count, keys)
-            }
+            Primitive::WriteIf(write @ WriteIf { keys: Some(keys), .. }) => self.of_write(op, &write, keys),
             _ => Ok(Some(Vec::new())),
         }
     }
@@ -276,7 +272,7 @@ impl<'h> Many<'_, 'h> {
             let seen = match value {
                 ValueId::ABSENT => claim(false),
                 value if !value.is_known() => claim(true),
-                value if self.known.holds(predicate, value) => Seen::Value { op, value },
+                value if self.known.holds(Test::Where(predicate), value) => Seen::Value { op, value },
                 _ => return Ok(None),
             };
             all.push((key, seen));
@@ -285,16 +281,23 @@ impl<'h> Many<'_, 'h> {
     }
 
     /// A predicate write that reported its keys.
-    fn of_write(&self, op: OpId, predicate: &'h Predicate, count: Option<u64>, keys: &[KeyId]) -> Shown<'h> {
+    fn of_write(&self, op: OpId, write: &WriteIf<'h>, keys: &[KeyId]) -> Shown<'h> {
+        let WriteIf { key, test, count, .. } = *write;
         let Some(sorted) = distinct(keys.iter().copied()) else { return Ok(None) };
         if count.is_some_and(|count| count != keys.len() as u64) {
             return Ok(None);
         }
         let named = sorted.iter().copied();
-        let concerned = self.universe.concerned(self.history, self.known, predicate, named, self.meter)?;
+        let concerned = match (key, test) {
+            (Some(key), _) => vec![key],
+            (None, Test::Where(predicate)) => {
+                self.universe.concerned(self.history, self.known, predicate, named, self.meter)?
+            }
+            (None, _) => self.history.keys().ids().collect(),
+        };
         let claim = |key: &KeyId| {
             let truth = sorted.binary_search(key).is_ok();
-            Seen::Found(Claim { test: Test::Where(predicate), truth, op })
+            Seen::Found(Claim { test, truth, op })
         };
         Ok(Some(concerned.iter().map(|key| (*key, claim(key))).collect()))
     }
@@ -354,9 +357,11 @@ impl Clocks {
 
 /// The transactions, and those with effect that read a key.
 fn with_readers(history: &History, key: KeyId, mut core: Vec<TxnId>) -> Vec<TxnId> {
-    let reads = |operation: Operation<'_>| matches!(operation, Operation::Read { key: at, .. } if at == key);
+    let reads = |operation: Primitive<'_>| matches!(operation, Primitive::Read { key: at, .. } if at == key);
     let readers = history.transactions().filter(|it| it.is_committed());
-    core.extend(readers.filter(|it| it.ops().any(|(_, operation)| reads(operation))).map(|it| it.id()));
+    core.extend(
+        readers.filter(|it| it.primitives().any(|(_, operation)| reads(operation))).map(|it| it.id()),
+    );
     core
 }
 
@@ -392,21 +397,14 @@ impl Written {
         };
         let mut overwritten: FxHashSet<KeyId> = FxHashSet::default();
         for transaction in history.transactions() {
-            for (_, operation) in transaction.ops() {
+            for (_, operation) in transaction.primitives() {
                 match operation {
-                    Operation::Read { .. }
-                    | Operation::Scan { .. }
-                    | Operation::Iterate { .. }
-                    | Operation::Query { .. } => {}
-                    Operation::Write { key, value } => {
+                    Primitive::Read { .. } | Primitive::Show { .. } => {}
+                    Primitive::Write { key, value } => {
                         it.values.insert((key, normal(history, value)));
                         overwritten.insert(key);
                     }
-                    Operation::Delete { key } => {
-                        it.values.insert((key, ValueId::ABSENT));
-                        overwritten.insert(key);
-                    }
-                    Operation::Append { key, value } => {
+                    Primitive::Append { key, value } => {
                         let count = it.counts.entry((key, transaction.id())).or_default();
                         if *count == 0 {
                             it.lists.entry(key).or_default().push(transaction.id());
@@ -417,7 +415,10 @@ impl Written {
                             return Err(refusal(history, key, "has an element that is appended twice"));
                         }
                     }
-                    Operation::Update { .. } | Operation::DeleteWhere { .. } => it.by_predicate = true,
+                    Primitive::WriteIf(WriteIf { key, .. }) => {
+                        it.by_predicate = true;
+                        overwritten.extend(key);
+                    }
                 }
             }
         }

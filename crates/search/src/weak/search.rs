@@ -28,7 +28,7 @@ use crate::constrain::Known;
 use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::schedule::{self, Scheduled};
 use crate::solving::interrupt;
-use history::{History, KeyId, OpId, Operation};
+use history::{History, OpId};
 use isolation::{Budget, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 use solver::{Counters, Graph, Lit, Node, Progress, Solver, Var};
@@ -713,21 +713,11 @@ impl<'a> Search<'a> {
 fn written_by(history: &History, problem: &Problem) -> Vec<OpId> {
     let mut ops = vec![OpId(NONE); problem.versions.len()];
     for (txn, &id) in problem.txns.iter().enumerate() {
-        for (op, operation) in history.transaction(id).ops() {
-            let mut note = |key: KeyId| {
+        for (op, operation) in history.transaction(id).primitives() {
+            for key in operation.written_keys() {
                 if let Some(version) = problem.version_by(txn as Txn, key.0) {
                     ops[version as usize] = op;
                 }
-            };
-            match operation {
-                Operation::Write { key, .. } | Operation::Delete { key } | Operation::Append { key, .. } => {
-                    note(key);
-                }
-                Operation::Update { keys: Some(keys), .. }
-                | Operation::DeleteWhere { keys: Some(keys), .. } => {
-                    keys.iter().for_each(|&key| note(key));
-                }
-                _ => {}
             }
         }
     }

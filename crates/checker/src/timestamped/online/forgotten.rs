@@ -10,7 +10,7 @@ use super::codec::{Input, Output};
 use super::{Found, Kind};
 use crate::timestamped::Axiom;
 use crate::timestamped::datum::Datum;
-use history::{History, Name, Operation, Transaction};
+use history::{History, Name, Primitive, Transaction};
 use rustc_hash::{FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -54,16 +54,15 @@ impl Forgotten {
 
     /// One of them is let go.
     pub(super) fn add(&mut self, part: &History, txn: Transaction<'_>) {
-        for (_, operation) in txn.ops() {
+        for (_, operation) in txn.primitives() {
             let (key, value) = match operation {
-                Operation::Write { key, value } => (key, Some(Datum::of(part.values(), value))),
-                Operation::Delete { key } => (key, Some(Datum::Absent)),
-                Operation::Append { key, .. } => (key, None),
-                Operation::Update { .. } | Operation::DeleteWhere { .. } => {
+                Primitive::Write { key, value } => (key, Some(Datum::of(part.values(), value))),
+                Primitive::Append { key, .. } => (key, None),
+                Primitive::WriteIf(_) => {
                     self.anywhere = true;
                     continue;
                 }
-                _ => continue,
+                Primitive::Read { .. } | Primitive::Show { .. } => continue,
             };
             let key = part.keys().get(key).to_owned();
             let what = value.as_ref().filter(|it| it.is_known()).map_or(What::Any, What::Value);

@@ -11,7 +11,7 @@
 
 use super::keys::KeyNo;
 use crate::timestamped::Axiom;
-use crate::timestamped::datum::{Condition, Datum};
+use crate::timestamped::datum::{Datum, Question};
 use crate::timestamped::step::{Local, Misfit, Read, Rules, Standalone, Wrote};
 use history::Name;
 use isolation::Ryow;
@@ -19,12 +19,34 @@ use isolation::Ryow;
 /// An operation that outlives the history it came from.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Act {
-    Read { key: KeyNo, seen: Datum },
-    Write { key: KeyNo, value: Datum },
-    Append { key: KeyNo, value: Datum },
-    Range { region: Region, rows: Rows },
-    Query { condition: Condition, rows: Rows },
-    WriteWhere { condition: Condition, set: Datum, count: Option<u64>, keys: Option<Vec<KeyNo>> },
+    Read {
+        key: KeyNo,
+        seen: Datum,
+    },
+    Write {
+        key: KeyNo,
+        value: Datum,
+    },
+    Append {
+        key: KeyNo,
+        value: Datum,
+    },
+    Range {
+        region: Region,
+        rows: Rows,
+    },
+    Query {
+        question: Question,
+        rows: Rows,
+    },
+    WriteIf {
+        /// The one key that it is about; none: every key.
+        only: Option<KeyNo>,
+        question: Question,
+        set: Datum,
+        count: Option<u64>,
+        keys: Option<Vec<KeyNo>>,
+    },
 }
 
 impl Act {
@@ -35,14 +57,16 @@ impl Act {
         };
         Some(match self {
             Self::Range { region, rows } => Self::Range { region: region.clone(), rows: of_rows(rows) },
-            Self::Query { condition, rows } => {
-                Self::Query { condition: condition.clone(), rows: of_rows(rows) }
-            }
+            Self::Query { question, rows } => Self::Query { question: question.clone(), rows: of_rows(rows) },
             Self::Read { key, seen } => Self::Read { key: number(*key)?, seen: seen.clone() },
             Self::Write { key, value } => Self::Write { key: number(*key)?, value: value.clone() },
             Self::Append { key, value } => Self::Append { key: number(*key)?, value: value.clone() },
-            Self::WriteWhere { condition, set, count, keys } => Self::WriteWhere {
-                condition: condition.clone(),
+            Self::WriteIf { only, question, set, count, keys } => Self::WriteIf {
+                only: match only {
+                    Some(key) => Some(number(*key)?),
+                    None => None,
+                },
+                question: question.clone(),
                 set: set.clone(),
                 count: *count,
                 keys: keys.as_ref().map(|keys| keys.iter().filter_map(|&key| number(key)).collect()),
@@ -174,20 +198,19 @@ pub(super) struct Outcome {
 impl Program {
     /// Whether it speaks of keys that it does not name.
     pub(super) fn is_wide(&self) -> bool {
-        self.acts
-            .iter()
-            .any(|(_, act)| matches!(act, Act::Range { .. } | Act::Query { .. } | Act::WriteWhere { .. }))
+        self.acts.iter().any(|(_, act)| {
+            matches!(act, Act::Range { .. } | Act::Query { .. } | Act::WriteIf { only: None, .. })
+        })
     }
 
     /// Whether it can write keys that it does not name.
     pub(super) fn writes_anywhere(&self) -> bool {
-        self.acts.iter().any(|(_, act)| matches!(act, Act::WriteWhere { .. }))
+        self.acts.iter().any(|(_, act)| matches!(act, Act::WriteIf { only: None, .. }))
     }
 
     /// Whether it writes, or can.
     pub(super) fn may_write(&self) -> bool {
-        let writes =
-            |act: &Act| matches!(act, Act::Write { .. } | Act::Append { .. } | Act::WriteWhere { .. });
+        let writes = |act: &Act| matches!(act, Act::Write { .. } | Act::Append { .. } | Act::WriteIf { .. });
         self.acts.iter().any(|(_, act)| writes(act))
     }
 
@@ -204,7 +227,7 @@ impl Program {
     pub(super) fn concerns(&self, name: &Name) -> bool {
         self.acts.iter().any(|(_, act)| match act {
             Act::Range { region, .. } => region.contains(name),
-            Act::Query { .. } | Act::WriteWhere { .. } => true,
+            Act::Query { .. } | Act::WriteIf { only: None, .. } => true,
             _ => false,
         })
     }
@@ -218,7 +241,9 @@ impl Program {
                 Act::Range { rows, .. } | Act::Query { rows, .. } => {
                     keys.extend(rows.iter().map(|row| row.0))
                 }
-                Act::WriteWhere { keys: reported, .. } => keys.extend(reported.iter().flatten()),
+                Act::WriteIf { only, keys: reported, .. } => {
+                    keys.extend(only.iter().chain(reported.iter().flatten()))
+                }
             }
         }
         keys.sort_unstable();
@@ -229,7 +254,7 @@ impl Program {
     /// The counts that the database reported.
     pub(super) fn counts(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.acts.iter().filter_map(|(op, act)| match act {
-            Act::WriteWhere { count: Some(count), .. } => Some((*op, *count)),
+            Act::WriteIf { count: Some(count), .. } => Some((*op, *count)),
             _ => None,
         })
     }
@@ -260,10 +285,10 @@ impl Run<'_> {
             Act::Write { key: at, value } if *at == key => self.local.write(value.clone()),
             Act::Append { key: at, value } if *at == key => self.local.append(value.clone()),
             Act::Range { region, rows } if region.contains(name) => self.row(op, None, rows.get(key)),
-            Act::Query { condition, rows } => self.row(op, Some(condition), rows.get(key)),
-            Act::WriteWhere { condition, set, keys, .. } => {
+            Act::Query { question, rows } => self.row(op, Some(question), rows.get(key)),
+            Act::WriteIf { only, question, set, keys, .. } if only.is_none_or(|at| at == key) => {
                 let reported = keys.as_ref().map(|keys| keys.contains(&key));
-                self.write_where(op, condition, set, reported);
+                self.write_if(op, question, set, reported);
             }
             _ => {}
         }
@@ -285,13 +310,13 @@ impl Run<'_> {
         self.wrong(op, misfit, seen);
     }
 
-    fn row(&mut self, op: u32, condition: Option<&Condition>, seen: Datum) {
-        let misfit = self.local.row(&seen, condition, self.outside.clone(), self.rules);
+    fn row(&mut self, op: u32, question: Option<&Question>, seen: Datum) {
+        let misfit = self.local.row(&seen, question, self.outside.clone(), self.rules);
         self.wrong(op, misfit, &seen);
     }
 
-    fn write_where(&mut self, op: u32, condition: &Condition, set: &Datum, reported: Option<bool>) {
-        let found = self.local.find(condition, reported, self.outside.clone(), self.rules.values);
+    fn write_if(&mut self, op: u32, question: &Question, set: &Datum, reported: Option<bool>) {
+        let found = self.local.find(question, reported, self.outside.clone(), self.rules.values);
         if found.is_match {
             self.outcome.matched.push(op);
         }

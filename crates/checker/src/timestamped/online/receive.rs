@@ -21,9 +21,12 @@ use super::txns::{Class, Moment, NOBODY, Named, Touch, Txn, TxnNo};
 use super::watch::Watcher;
 use super::{Found, Kind, Online};
 use crate::timestamped::Axiom;
-use crate::timestamped::datum::{Datum, condition_of};
+use crate::timestamped::datum::{Datum, Question};
 use crate::timestamped::step::{Deeds, Interned, Read, Rules};
-use history::{History, Id, KeyId, Name, Operation, Row, SessionId, Status, Timestamp, Transaction, ValueId};
+use history::{
+    Area, History, Id, KeyId, Name, Primitive, Row, SessionId, Status, Test, Timestamp, Transaction, ValueId,
+    WriteIf,
+};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -416,47 +419,32 @@ impl Online {
     fn program(&mut self, part: &History, txn: Transaction<'_>, tells: TxnNo) -> io::Result<Program> {
         let mut program = Program::default();
         let datum = |id: ValueId| Datum::of(part.values(), id);
-        for (place, (_, operation)) in txn.ops().enumerate() {
+        for (place, (_, operation)) in txn.primitives().enumerate() {
             let op = place as u32;
             let act = match operation {
-                Operation::Read { key, value, .. } => {
+                Primitive::Read { key, value, .. } => {
                     Act::Read { key: self.key_of(part, key)?, seen: datum(value) }
                 }
-                Operation::Write { key, value } => {
+                Primitive::Write { key, value } => {
                     Act::Write { key: self.key_of(part, key)?, value: datum(value) }
                 }
-                Operation::Delete { key } => {
-                    Act::Write { key: self.key_of(part, key)?, value: Datum::Absent }
-                }
-                Operation::Append { key, value } => {
+                Primitive::Append { key, value } => {
                     Act::Append { key: self.key_of(part, key)?, value: datum(value) }
                 }
-                Operation::Scan { rows: None, .. }
-                | Operation::Iterate { rows: None, .. }
-                | Operation::Query { rows: None, .. } => continue,
-                Operation::Scan { range, rows: Some(rows) } => {
-                    let region = region(part, range, Visited::All);
-                    self.check_shape(part, tells, op, rows, Some(false), Some(&region));
-                    Act::Range { region, rows: self.rows(part, rows)? }
-                }
-                Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
-                    let region = region(part, range, visited(part, reverse, exhausted, rows));
+                Primitive::Show { rows: None, .. } => continue,
+                Primitive::Show { area: Area::Range { range, reverse, to_the_end }, rows: Some(rows) } => {
+                    let region = region(part, range, visited(part, reverse, to_the_end, rows));
                     self.check_shape(part, tells, op, rows, Some(reverse), Some(&region));
                     Act::Range { region, rows: self.rows(part, rows)? }
                 }
-                Operation::Query { predicate, rows: Some(rows) } => {
+                Primitive::Show { area: Area::Where(predicate), rows: Some(rows) } => {
                     self.check_shape(part, tells, op, rows, None, None);
                     Act::Query {
-                        condition: condition_of(part.values(), predicate),
+                        question: Question::of(part.values(), Test::Where(predicate)),
                         rows: self.rows(part, rows)?,
                     }
                 }
-                Operation::Update { predicate, set, count, keys } => {
-                    self.write_where(part, predicate, datum(set), count, keys)?
-                }
-                Operation::DeleteWhere { predicate, count, keys } => {
-                    self.write_where(part, predicate, Datum::Absent, count, keys)?
-                }
+                Primitive::WriteIf(write) => self.write_if(part, &write)?,
             };
             program.acts.push((op, act));
         }
@@ -471,23 +459,19 @@ impl Online {
         Ok(Rows::new(seen))
     }
 
-    fn write_where(
-        &mut self,
-        part: &History,
-        predicate: &history::Predicate,
-        set: Datum,
-        count: Option<u64>,
-        keys: Option<&[KeyId]>,
-    ) -> io::Result<Act> {
+    fn write_if(&mut self, part: &History, write: &WriteIf<'_>) -> io::Result<Act> {
         let mut reported = None;
-        if let Some(keys) = keys {
+        if let Some(keys) = write.keys {
             let mut numbers = Vec::with_capacity(keys.len());
             for &key in keys {
                 numbers.push(self.key_of(part, key)?);
             }
             reported = Some(numbers);
         }
-        Ok(Act::WriteWhere { condition: condition_of(part.values(), predicate), set, count, keys: reported })
+        let only = write.key.map(|key| self.key_of(part, key)).transpose()?;
+        let question = Question::of(part.values(), write.test);
+        let set = Datum::of(part.values(), write.set);
+        Ok(Act::WriteIf { only, question, set, count: write.count, keys: reported })
     }
 
     /// Rows that come twice or out of order, or that the operation does not speak of: wrong whatever the
@@ -589,7 +573,7 @@ impl Online {
         for (_, act) in &program.acts {
             match act {
                 Act::Range { region, .. } => self.fetch_range(region.from.as_ref(), region.to.as_ref())?,
-                Act::Query { .. } | Act::WriteWhere { .. } => self.fetch_range(None, None)?,
+                Act::Query { .. } | Act::WriteIf { only: None, .. } => self.fetch_range(None, None)?,
                 _ => {}
             }
         }

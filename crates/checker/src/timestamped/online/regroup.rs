@@ -236,7 +236,7 @@ fn unite_programs(one: &mut Program, other: Program) {
             ) => {
                 *rows = Rows::new(rows.iter().chain(more.iter()).cloned().collect());
             }
-            (Some(Act::WriteWhere { keys, .. }), Act::WriteWhere { keys: more, .. }) => {
+            (Some(Act::WriteIf { keys, .. }), Act::WriteIf { keys: more, .. }) => {
                 if let Some(keys) = keys {
                     keys.extend(more.into_iter().flatten());
                 }

@@ -19,13 +19,13 @@ use super::unknown::Log;
 use super::watch::Watcher;
 use super::{Counters, Kind, Online, Settings};
 use crate::timestamped::Axiom;
-use crate::timestamped::datum::Condition;
+use crate::timestamped::datum::{Condition, Question};
 use history::Comparison;
 use std::fmt;
 use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 14] = b"taipan-online\n";
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 
 /// Why a state was refused.
 #[derive(Debug)]
@@ -270,6 +270,22 @@ fn put_condition(out: &mut Output<'_>, condition: &Condition) -> io::Result<()> 
     }
 }
 
+fn put_question(out: &mut Output<'_>, question: &Question) -> io::Result<()> {
+    match question {
+        Question::Where(condition) => {
+            out.byte(0)?;
+            put_condition(out, condition)
+        }
+    }
+}
+
+fn get_question(input: &mut Input<'_>) -> io::Result<Question> {
+    Ok(match input.byte()? {
+        0 => Question::Where(get_condition(input)?),
+        _ => return Err(invalid("a test")),
+    })
+}
+
 fn get_condition(input: &mut Input<'_>) -> io::Result<Condition> {
     input.nested(|input| {
         Ok(match input.byte()? {
@@ -335,14 +351,15 @@ fn put_act(out: &mut Output<'_>, (op, act): &(u32, Act)) -> io::Result<()> {
             }
             put_rows(out, rows)
         }
-        Act::Query { condition, rows } => {
+        Act::Query { question, rows } => {
             out.byte(4)?;
-            put_condition(out, condition)?;
+            put_question(out, question)?;
             put_rows(out, rows)
         }
-        Act::WriteWhere { condition, set, count, keys } => {
+        Act::WriteIf { only, question, set, count, keys } => {
             out.byte(5)?;
-            put_condition(out, condition)?;
+            out.option(*only, |out, key| out.number(u64::from(key)))?;
+            put_question(out, question)?;
             out.datum(set)?;
             out.option(*count, Output::number)?;
             out.option(keys.as_ref(), |out, keys| {
@@ -369,9 +386,10 @@ fn get_act(input: &mut Input<'_>) -> io::Result<(u32, Act)> {
             };
             Act::Range { region: Region { from, to, visited }, rows: get_rows(input)? }
         }
-        4 => Act::Query { condition: get_condition(input)?, rows: get_rows(input)? },
-        5 => Act::WriteWhere {
-            condition: get_condition(input)?,
+        4 => Act::Query { question: get_question(input)?, rows: get_rows(input)? },
+        5 => Act::WriteIf {
+            only: input.option(Input::small)?,
+            question: get_question(input)?,
             set: input.datum()?,
             count: input.option(Input::number)?,
             keys: input.option(|input| input.list(Input::small))?,

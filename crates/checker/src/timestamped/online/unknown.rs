@@ -33,7 +33,7 @@ use crate::timestamped::datum::Datum;
 use crate::timestamped::unknown::{Asked, Decided, decide};
 use crate::timestamped::{Axiom, Content, Finding, order};
 use history::formats::{Format, Warnings, jsonl, write_string};
-use history::{Builder, Copier, History, Id, Name, Operation, Timestamp, Transaction, TxnId};
+use history::{Builder, Copier, History, Id, Name, Primitive, Timestamp, Transaction, TxnId};
 use isolation::{Budget, Options, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -159,7 +159,7 @@ impl Default for Log {
 }
 
 fn writes_by_predicate(txn: Transaction<'_>) -> bool {
-    txn.ops().any(|(_, op)| matches!(op, Operation::Update { .. } | Operation::DeleteWhere { .. }))
+    txn.primitives().any(|(_, it)| matches!(it, Primitive::WriteIf(_)))
 }
 
 impl Log {
@@ -196,11 +196,10 @@ impl Log {
         self.floating += 1;
         self.since.get_or_insert(tick);
         let mut leaves: FxHashMap<Name, Option<Datum>> = FxHashMap::default();
-        for (_, operation) in txn.ops() {
+        for (_, operation) in txn.primitives() {
             let (key, value) = match operation {
-                Operation::Write { key, value } => (key, Some(Datum::of(part.values(), value))),
-                Operation::Delete { key } => (key, Some(Datum::Absent)),
-                Operation::Append { key, .. } => (key, None),
+                Primitive::Write { key, value } => (key, Some(Datum::of(part.values(), value))),
+                Primitive::Append { key, .. } => (key, None),
                 _ => continue,
             };
             leaves.insert(part.keys().get(key).to_owned(), value);

@@ -140,7 +140,7 @@ impl<'h> Work<'h> {
 
     /// When it took effect, if it did, is decided for all its keys at once, and with its session where that counts.
     fn may_have_written(&mut self, txn: Transaction<'_>) {
-        for (_, operation) in txn.ops() {
+        for (_, operation) in txn.primitives() {
             match operation.key() {
                 Some(key) => self.suspect(key),
                 None => self.suspects.whole = Some(Whole::Ranges),

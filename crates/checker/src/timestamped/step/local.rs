@@ -65,9 +65,9 @@ impl<C> Misfit<C> {
     }
 }
 
-/// What a predicate write had to do with a key.
+/// What a conditional write had to do with a key.
 pub(crate) struct Matched<C> {
-    /// Whether the key satisfies the predicate.
+    /// Whether the test holds of the key.
     pub(crate) is_match: bool,
     /// The value in question, if the database reported the opposite.
     pub(crate) misreported: Option<C>,
@@ -251,7 +251,7 @@ impl<V: Clone, L: Clone> Local<V, L> {
     pub(crate) fn row<R: Representation<Value = V, Look = L>>(
         &self,
         seen: &V,
-        predicate: Option<&R::Predicate>,
+        test: Option<&R::Test>,
         outside: R::Held<'_>,
         rules: Rules<R>,
     ) -> Option<Misfit<R::Content>> {
@@ -263,8 +263,8 @@ impl<V: Clone, L: Clone> Local<V, L> {
         };
         let is_own = !matches!(self.wrote, Wrote::Nothing) && rules.ryow != Ryow::Never;
         let inside = is_own.then(|| self.over(values.shorten(outside.clone()), values));
-        let inside = inside.map(|inside| contributed(inside, predicate, values));
-        let outside = contributed(values.shorten(outside), predicate, values);
+        let inside = inside.map(|inside| contributed(inside, test, values));
+        let outside = contributed(values.shorten(outside), test, values);
         let (is_fitting, expected) = match inside {
             Some(inside) => (fits(&inside) || rules.ryow == Ryow::May && fits(&outside), inside),
             None => (fits(&outside), outside),
@@ -279,29 +279,29 @@ impl<V: Clone, L: Clone> Local<V, L> {
         })
     }
 
-    /// Whether a predicate write finds the key, and whether that is what the database reported, if it did.
+    /// Whether the test of a conditional write holds of the key, and whether that is what the database reported, if it did.
     pub(crate) fn find<R: Representation<Value = V, Look = L>>(
         &self,
-        predicate: &R::Predicate,
+        test: &R::Test,
         reported: Option<bool>,
         outside: R::Held<'_>,
         values: R,
     ) -> Matched<R::Content> {
         let held = self.over(values.shorten(outside), values);
-        let is_match = values.satisfies(&held, predicate);
+        let is_match = values.satisfies(&held, test);
         let is_misreported = reported.is_some_and(|reported| reported != is_match);
         Matched { is_match, misreported: is_misreported.then(|| values.content(held)) }
     }
 }
 
-/// What a key that holds this contributes to an operation with a predicate.
+/// What a key that holds this contributes to an operation with a test.
 fn contributed<'a, R: Representation + 'a>(
     held: R::Held<'a>,
-    predicate: Option<&R::Predicate>,
+    test: Option<&R::Test>,
     values: R,
 ) -> R::Held<'a> {
-    match predicate {
-        Some(predicate) if !values.satisfies(&held, predicate) => values.absent(),
+    match test {
+        Some(test) if !values.satisfies(&held, test) => values.absent(),
         _ => held,
     }
 }

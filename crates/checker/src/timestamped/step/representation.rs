@@ -1,9 +1,9 @@
 //! How values are kept: as ids of one history, or each on its own.
 
-use super::super::datum::{self, Condition, Datum};
+use super::super::datum::{Datum, Question};
 use super::super::view::{Pieces, View};
 use super::super::{Content, replay::content};
-use history::{Predicate, ValueId, Values};
+use history::{Test, ValueId, Values};
 
 /// How values are kept, and what has to be known of them to judge results.
 pub(crate) trait Representation: Copy {
@@ -15,8 +15,8 @@ pub(crate) trait Representation: Copy {
     type Held<'a>: Clone
     where
         Self: 'a;
-    /// A condition on values.
-    type Predicate;
+    /// A question about values.
+    type Test;
     /// A value as evidence.
     type Content;
 
@@ -52,8 +52,8 @@ pub(crate) trait Representation: Copy {
     fn same_below(self, one: &Self::Held<'_>, other: &Self::Held<'_>) -> bool;
     /// Whether the key is there at all.
     fn is_present(self, held: &Self::Held<'_>) -> bool;
-    /// Whether a key that holds this satisfies a predicate.
-    fn satisfies(self, held: &Self::Held<'_>, predicate: &Self::Predicate) -> bool;
+    /// Whether a test holds of a key that holds this.
+    fn satisfies(self, held: &Self::Held<'_>, test: &Self::Test) -> bool;
     /// The value as evidence.
     fn content(self, held: Self::Held<'_>) -> Self::Content;
 }
@@ -79,7 +79,7 @@ impl<'h> Representation for Interned<'h> {
         = View<'a>
     where
         Self: 'a;
-    type Predicate = Predicate;
+    type Test = Test<'h>;
     type Content = Content;
 
     #[inline]
@@ -156,8 +156,8 @@ impl<'h> Representation for Interned<'h> {
         View::is_present(*held, self.values)
     }
 
-    fn satisfies(self, held: &View<'_>, predicate: &Predicate) -> bool {
-        View::satisfies(*held, predicate, self.values)
+    fn satisfies(self, held: &View<'_>, test: &Test<'h>) -> bool {
+        View::satisfies(*held, *test, self.values)
     }
 
     fn content(self, held: View<'_>) -> Content {
@@ -173,7 +173,7 @@ impl Representation for Standalone {
     type Value = Datum;
     type Look = Datum;
     type Held<'a> = Datum;
-    type Predicate = Condition;
+    type Test = Question;
     type Content = Datum;
 
     fn is_known(self, value: &Datum) -> bool {
@@ -235,8 +235,8 @@ impl Representation for Standalone {
         held.is_present()
     }
 
-    fn satisfies(self, held: &Datum, predicate: &Condition) -> bool {
-        datum::satisfies(predicate, held)
+    fn satisfies(self, held: &Datum, test: &Question) -> bool {
+        test.holds(held)
     }
 
     fn content(self, held: Datum) -> Datum {

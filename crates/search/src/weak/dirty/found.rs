@@ -20,10 +20,10 @@
 
 use super::Written;
 use crate::contents::Contents;
-use crate::rows::{Claim, Test};
+use crate::rows::Claim;
 use crate::scripts::Seen;
 use crate::solving::interrupt;
-use history::{History, Id, KeyId, OpId, Operation, Predicate, Status, TxnId, ValueId};
+use history::{History, Id, KeyId, OpId, Primitive, Status, Test, TxnId, ValueId, WriteIf};
 use isolation::{Budget, Meter, Undecided};
 use rustc_hash::FxHashMap;
 use solver::{Graph, Lit, Progress, Solver, Var};
@@ -40,9 +40,18 @@ pub(super) enum Answer {
 #[derive(Clone, Copy)]
 struct Write<'h> {
     op: OpId,
-    predicate: &'h Predicate,
+    /// The one key that it is about; none: every key.
+    key: Option<KeyId>,
+    test: Test<'h>,
     set: ValueId,
     count: Option<u64>,
+}
+
+impl Write<'_> {
+    /// Whether it can have held on a key with this content.
+    fn holds(&self, known: &Contents<'_>, key: usize, content: ValueId) -> bool {
+        self.key.is_none_or(|only| only.index() == key) && known.holds(self.test, content)
+    }
 }
 
 /// What was written by predicate, and what was seen.
@@ -81,18 +90,12 @@ impl<'a, 'h> Found<'a, 'h> {
         let mut ghosts: Vec<Write<'h>> = Vec::new();
         let mut all: Vec<ValueId> = Vec::new();
         for transaction in history.transactions() {
-            for (op, operation) in transaction.ops() {
-                let (predicate, set, count, keys) = match operation {
-                    Operation::Update { predicate, set, count, keys } => {
-                        (predicate, known.written(set), count, keys)
-                    }
-                    Operation::DeleteWhere { predicate, count, keys } => {
-                        (predicate, ValueId::ABSENT, count, keys)
-                    }
-                    _ => continue,
-                };
+            for (op, operation) in transaction.primitives() {
+                let Primitive::WriteIf(write) = operation else { continue };
+                let WriteIf { key, test, count, keys, .. } = write;
+                let set = known.written(write.set);
                 all.push(set);
-                let write = Write { op, predicate, set, count };
+                let write = Write { op, key, test, set, count };
                 match keys {
                     _ if transaction.status() != Status::Committed => ghosts.push(write),
                     Some(keys) => keys.iter().for_each(|key| it.contents[key.index()].push(set)),
@@ -110,14 +113,15 @@ impl<'a, 'h> Found<'a, 'h> {
 
     /// What did not take effect may have been anywhere where it can have held: nobody asks what it found.
     fn add_ghosts(&mut self, ghosts: &[Write<'h>], all: &[ValueId]) -> Result<(), Undecided> {
-        let may_hold = |ghost: &Write<'h>, value: ValueId| self.known.holds(ghost.predicate, value);
+        let may_hold = |ghost: &Write<'h>, key: usize, value: ValueId| ghost.holds(self.known, key, value);
         let mut left: Vec<(usize, ValueId)> = Vec::new();
         for ghost in ghosts {
             self.meter.steps(1 + all.len())?;
-            let anywhere = all.iter().any(|&value| may_hold(ghost, value));
+            let anywhere = all.iter().any(|&value| self.known.holds(ghost.test, value));
             for (key, contents) in self.contents.iter().enumerate() {
                 self.meter.steps(if anywhere { 1 } else { 1 + contents.len() })?;
-                if anywhere || contents.iter().any(|&value| may_hold(ghost, value)) {
+                let is_about = ghost.key.is_none_or(|only| only.index() == key);
+                if is_about && anywhere || contents.iter().any(|&value| may_hold(ghost, key, value)) {
                     left.push((key, ghost.set));
                 }
             }
@@ -141,7 +145,7 @@ impl<'a, 'h> Found<'a, 'h> {
             let mut is_stable = true;
             for (held, write) in held.iter_mut().zip(&self.open) {
                 self.meter.steps(1 + contents.len())?;
-                if *held && !contents.iter().any(|&it| self.known.holds(write.predicate, it)) {
+                if *held && !contents.iter().any(|&it| write.holds(self.known, key, it)) {
                     *held = false;
                     is_stable = false;
                 }
@@ -218,7 +222,7 @@ impl<'f, 'a, 'h> Counting<'f, 'a, 'h> {
         }
         let (_, certain) = found.largest(key, |write| write.count.is_none())?;
         found.meter.steps((1 + found.open.len() + found.needs[key].len()) * contents.len())?;
-        let holds = |write: &Write<'h>, value: ValueId| found.known.holds(write.predicate, value);
+        let holds = |write: &Write<'h>, value: ValueId| write.holds(found.known, key, value);
         let is_quiet = found.needs[key].iter().all(|need| found.meets(&certain, need))
             && found.open.iter().zip(held).filter(|(write, held)| write.count.is_some() && **held).all(
                 |(write, _)| {
@@ -251,8 +255,8 @@ impl<'f, 'a, 'h> Counting<'f, 'a, 'h> {
         let mut writes: Vec<(usize, Var)> = vars.into_iter().collect();
         writes.sort_unstable();
         let claim = |index: usize, truth| {
-            let Write { op, predicate, .. } = found.open[index];
-            Seen::Found(Claim { test: Test::Where(predicate), truth, op })
+            let Write { op, test, .. } = found.open[index];
+            Seen::Found(Claim { test, truth, op })
         };
         let given = found.needs[key].iter().map(|need| (*need, None));
         let own = writes.iter().flat_map(|&(index, var)| {
