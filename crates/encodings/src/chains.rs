@@ -17,10 +17,8 @@ use crate::constraints::{Constraints, Edge, Unwritten};
 use crate::questions::{certain_readers, initial_reads, live_versions};
 use isolation::Budget;
 use rustc_hash::{FxHashMap, FxHashSet};
-use search::{
-    constrain::{Known, Nodes},
-    observe::{INITIAL, Problem, Txn},
-};
+use search::constrain::{Known, Nodes};
+use search::problem::{INITIAL, Problem, Txn};
 
 /// Versions that follow each other directly, oldest first; `from_initial` if the first one overwrote the initial state.
 struct Chain {

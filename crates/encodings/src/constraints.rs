@@ -6,7 +6,7 @@
 //! such that all edges together form no cycle.
 
 use isolation::{Budget, Undecided};
-use search::observe::{Problem, Txn};
+use search::problem::{Problem, Txn};
 use solver::{Lit, Node, Var};
 use std::cell::Cell;
 

@@ -21,10 +21,8 @@ use crate::{Found, Strategy};
 use history::History;
 use isolation::{Budget, Level, Options, Rule, Stats, Undecided};
 use rustc_hash::FxHashMap;
-use search::{
-    constrain::Known,
-    observe::{Problem, Txn},
-};
+use search::constrain::Known;
+use search::problem::{Problem, Txn};
 use solver::{Graph, Lit, Node, Var};
 
 /// Decides by the induced graph; `pruned` are the constraints on begins and commits, and give the witness.

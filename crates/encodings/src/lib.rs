@@ -49,10 +49,12 @@ pub use whole::{Refutable, refute};
 use constraints::Constraints;
 use history::History;
 use isolation::{Level, Options, Rule, Stats, Strategy, Undecided, modules};
+use search::Decision;
+use search::blame;
 use search::constrain::Known;
-use search::observe::{Refusal, observe};
+use search::observe::observe;
 use search::problem::{Problem, Standing, Txn, adopt};
-use search::{Decision, blame};
+use search::refusal::Refusal;
 use std::time::Instant;
 use whole::Answer;
 

@@ -24,10 +24,9 @@ use crate::reach::Reach;
 use history::{History, TxnId};
 use isolation::{Level, Options, Rule};
 use rustc_hash::FxHashMap;
-use search::{
-    constrain::{Known, Nodes},
-    observe::{NONE, Problem, Txn, observe},
-};
+use search::constrain::{Known, Nodes};
+use search::observe::observe;
+use search::problem::{NONE, Problem, Txn};
 use solver::{Graph, Lit, Node, Var};
 
 /// What cycles may weigh.

@@ -20,10 +20,8 @@
 use crate::constraints::{Constraints, Edge, Unwritten};
 use isolation::Budget;
 use rustc_hash::FxHashMap;
-use search::{
-    constrain::{Known, Nodes},
-    observe::{INITIAL, Problem, Read, Standing, Txn},
-};
+use search::constrain::{Known, Nodes};
+use search::problem::{INITIAL, Problem, Read, Standing, Txn};
 use solver::{Lit, Var};
 
 /// How anti-dependencies of certain reads are written.

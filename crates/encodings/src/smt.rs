@@ -11,10 +11,10 @@ use crate::constraints::{Constraints, Unwritten};
 use crate::questions::{self, Readers};
 use history::History;
 use isolation::{Level, Options, Rule, Undecided};
-use search::{
-    constrain::Known,
-    observe::{Problem, Refusal, observe},
-};
+use search::constrain::Known;
+use search::observe::observe;
+use search::problem::Problem;
+use search::refusal::Refusal;
 use solver::{Lit, Node};
 use std::fmt;
 use std::io;

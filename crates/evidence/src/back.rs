@@ -3,7 +3,7 @@
 use crate::explain;
 use history::{History, Id, KeyId, OpId, TxnId};
 use isolation::{Argument, Case, Cases, Edge, Impossible, Reason, Ryow, Supposition};
-use search::observe::Contradiction;
+use search::refusal::Contradiction;
 use std::sync::Arc;
 
 /// Brings edges of a part back into the whole.

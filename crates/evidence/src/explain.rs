@@ -26,13 +26,14 @@ use history::{History, KeyId, OpId, Primitive, Status, TxnId, ValueId, WriteIf};
 use isolation::{Argument, Case, Edge, EdgeKind, Level, Meter, Options, Reason, Supposition};
 pub(crate) use proof::{Pending, all_struck, finished, shown_by, simplified};
 use proof::{split, trimmed};
-use search::{
-    constrain::Nodes,
-    observe::{
-        Contradiction, INITIAL, NONE, Problem, Read, Refusal, Standing, Txn, normal, observe, observe_certain,
-    },
-    rows, settle, weak,
-};
+use search::constrain::Nodes;
+use search::lists::normal;
+use search::observe::{observe, observe_certain};
+use search::problem::{INITIAL, NONE, Problem, Read, Standing, Txn};
+use search::refusal::{Contradiction, Refusal};
+use search::rows;
+use search::settle;
+use search::weak;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -19,7 +19,8 @@ use history::{History, Id, KeyId, OpId, Primitive, Status, Transaction, TxnId, V
 use isolation::{Anomaly, Evidence, Level, Options, Ryow, Verdict, implications};
 use oracle::tiny::{Datum, Sketch, SketchOp};
 use rustc_hash::{FxHashMap, FxHashSet};
-use search::{observe::normal, restrict::restrict_for};
+use search::lists::normal;
+use search::restrict::restrict_for;
 use std::collections::{BTreeSet, VecDeque};
 
 /// How often a level is checked at most.

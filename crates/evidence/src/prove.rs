@@ -11,10 +11,10 @@ use encodings::{Refutable, refute};
 use history::{History, Id, KeyId, Primitive, ValueId};
 use isolation::{Level, Options, Rule, Ryow};
 use rustc_hash::FxHashMap;
-use search::{
-    observe::{INITIAL, NONE, Problem, Read, Txn, normal, observe},
-    pigeonhole,
-};
+use search::lists::normal;
+use search::observe::observe;
+use search::pigeonhole;
+use search::problem::{INITIAL, NONE, Problem, Read, Txn};
 use solver::{Lit, Node, ProofStep, Var};
 
 /// Cores up to this size are tried in all orders; that needs no proof.

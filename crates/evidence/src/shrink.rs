@@ -17,17 +17,16 @@ use crate::shown::Shown;
 use history::{History, Id, KeyId, Primitive, Status, TxnId, ValueId};
 use isolation::{Anomaly, Argument, Edge, EdgeKind, Evidence, Level, Options, Rule, Stats, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
-use search::{
-    Decision,
-    contents::Contents,
-    decide,
-    observe::{Contradiction, Problem, Refusal, Txn, observe, observe_unsettled},
-    problem::adopt,
-    restrict::{Part, restrict_for, restrict_to_reads},
-    rows,
-    settle::settle,
-    weak,
-};
+use search::Decision;
+use search::contents::Contents;
+use search::decide;
+use search::observe::{observe, observe_unsettled};
+use search::problem::{Problem, Txn, adopt};
+use search::refusal::{Contradiction, Refusal};
+use search::restrict::{Part, restrict_for, restrict_to_reads};
+use search::rows;
+use search::settle::settle;
+use search::weak;
 
 /// What is larger, because the time was up before it was small, is not argued about: nobody would read that.
 const ARGUED_MAX: usize = 128;

@@ -7,7 +7,7 @@
 //!
 //! *Cost*: a counter per step of work, a clock reading per [`STRIDE`] steps.
 
-use crate::verdict::Undecided;
+use crate::undecided::Undecided;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

@@ -8,7 +8,7 @@
 
 use crate::budget::{Budget, Meter};
 use crate::gallop::gallop;
-use crate::verdict::Undecided;
+use crate::undecided::Undecided;
 use history::{History, Id, KeyId, Point, PointKind, Primitive, Status, ValueId, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;

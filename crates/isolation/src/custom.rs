@@ -33,7 +33,8 @@
 //! axiomatic family does.
 
 use crate::levels::{Custom, Level, LevelRow, Own, Rule};
-use crate::modules::{CommitOrder, HappenedBefore, Linearizable, Module, VersionOrders};
+use crate::module::Module;
+use crate::modules::{CommitOrder, HappenedBefore, Linearizable, VersionOrders};
 use serde::Deserialize;
 use std::fmt;
 

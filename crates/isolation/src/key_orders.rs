@@ -16,7 +16,8 @@
 
 use crate::custom::Definition;
 use crate::levels::{Level, Rule};
-use crate::modules::{Additions, Module, neighbours_in_time};
+use crate::module::{Additions, Module};
+use crate::modules::neighbours_in_time;
 use history::{History, KeyId, Primitive, SessionId, Status, Transaction, TxnId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;

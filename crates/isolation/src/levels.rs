@@ -20,7 +20,7 @@
 
 pub(crate) mod names;
 
-use crate::modules::Module;
+use crate::module::Module;
 use names::{UnknownLevel, normal};
 use std::fmt;
 use std::sync::LazyLock;

@@ -28,8 +28,10 @@ mod gallop;
 mod key_orders;
 mod levels;
 pub mod logical;
+mod module;
 pub mod modules;
 mod strategy;
+mod undecided;
 mod untested;
 mod verdict;
 
@@ -43,10 +45,12 @@ pub use levels::names::{
     ELLE_DEFAULT, UNDECIDED, UndecidedLevel, UnknownLevel, elle_models, forbidding, meaning_here,
 };
 pub use levels::{Implication, Level, LevelRow, Own, Rule, TABLE, implications, implies};
-pub use modules::{Additions, CommitOrder, HappenedBefore, Linearizable, Module, VersionOrders};
+pub use module::{Additions, Module};
+pub use modules::{CommitOrder, HappenedBefore, Linearizable, VersionOrders};
 pub use strategy::{Passes, Strategy, UnknownName};
+pub use undecided::Undecided;
 pub use untested::Orders;
 pub use verdict::{
     Anomaly, Argument, Case, Cases, Edge, EdgeKind, Event, Evidence, Impossible, Options, Outcome, Reason,
-    Ryow, Stats, Supposition, Undecided, Verdict, VerdictKind, Witness,
+    Ryow, Stats, Supposition, Verdict, VerdictKind, Witness,
 };

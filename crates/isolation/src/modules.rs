@@ -12,37 +12,10 @@
 //! [`CommitOrder`], all of which can also be asked for in a file of levels ([`crate::Definition`]).
 
 use crate::levels::Level;
+use crate::module::{Additions, Module};
 use history::{History, Id, KeyId, NameRef, Status, Transaction, TxnId};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use std::fmt;
-
-/// Adds to what every explanation of a history has.
-pub trait Module: fmt::Debug + Send + Sync {
-    /// What it is called in explanations.
-    fn name(&self) -> &str;
-
-    /// What it adds. The error is a sentence on what is wrong with the history.
-    fn add(&self, history: &History, additions: &mut Additions) -> Result<(), String>;
-
-    /// What it asks of a whole history that has nothing of the kind, a sentence each: a name that matches nothing tests
-    /// nothing.
-    fn unmatched(&self, _history: &History) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-/// What modules add.
-#[derive(Clone, Debug, Default)]
-pub struct Additions {
-    /// The first of each pair commits before the second begins, if both took effect.
-    pub before: Vec<(TxnId, TxnId)>,
-    /// The second of each pair overwrites a version of the first, directly or not. The first has certainly taken effect, also
-    /// where its outcome is unknown: another transaction saw what it wrote.
-    pub versions: Vec<(TxnId, TxnId)>,
-    /// The likely order of transactions, the earliest first; those that are not named come anywhere.
-    pub likely: Vec<TxnId>,
-}
 
 /// Real-time order between the transactions that touch certain keys: each of these keys is linearizable.
 ///

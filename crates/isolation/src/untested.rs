@@ -8,7 +8,7 @@
 //! **Cost.** One pass over the transactions, which ends at the first session with two of them.
 
 use crate::levels::{Level, Rule};
-use crate::verdict::Undecided;
+use crate::undecided::Undecided;
 use history::{History, Id, Name};
 use rustc_hash::FxHashSet;
 

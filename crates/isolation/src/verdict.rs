@@ -2,6 +2,7 @@
 
 use crate::budget::Budget;
 use crate::strategy::{Passes, Strategy};
+use crate::undecided::Undecided;
 use history::{History, KeyId, OpId, TxnId};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -299,33 +300,6 @@ pub enum Impossible {
     Read(KeyId),
     /// Nothing that the key can have held fits both this and another operation, which see one state.
     Differs(OpId, KeyId),
-}
-
-/// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undecided {
-    /// The time is up.
-    Timeout,
-    /// The memory is used up.
-    Memory,
-    /// Somebody cancelled it.
-    Cancelled,
-    /// The history is beyond what this checker decides; the sentence says why.
-    Unsupported(String),
-    /// The history does not test what was asked; the sentence says what is missing.
-    Untested(String),
-}
-
-/// As a sentence without a full stop.
-impl fmt::Display for Undecided {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Timeout => f.write_str("timed out"),
-            Self::Memory => f.write_str("out of memory"),
-            Self::Cancelled => f.write_str("the check was cancelled"),
-            Self::Unsupported(why) | Self::Untested(why) => f.write_str(why),
-        }
-    }
 }
 
 /// Counters and times, by name.

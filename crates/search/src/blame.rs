@@ -1,8 +1,8 @@
 //! Which transactions a contradiction speaks of: where the shrinking of a core begins.
 
 use crate::constrain::Known;
-use crate::observe::Contradiction;
 use crate::problem::{Problem, Standing, Txn};
+use crate::refusal::Contradiction;
 use history::{History, OpId, Primitive, Status, TxnId};
 use std::collections::VecDeque;
 

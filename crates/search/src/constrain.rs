@@ -15,7 +15,7 @@
 //!
 //! Real time would be n² edges; a chain of *time nodes*, one a transaction that ended, makes it 3n.
 
-use crate::observe::{INITIAL, NONE, Problem, Standing, Txn};
+use crate::problem::{INITIAL, NONE, Problem, Standing, Txn};
 use history::{History, Status};
 use isolation::{Level, Rule};
 use solver::{Graph, Node};

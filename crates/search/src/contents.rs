@@ -15,8 +15,7 @@
 //! *Cost*: the elements of the lists read, for keys whose lists do not show their own order ([`ListKind::Open`]).
 //! *Source*: boomslang.txt §5 (what cannot be inferred is an open question).
 
-use crate::lists;
-use crate::observe::normal;
+use crate::lists::{self, normal};
 use history::{Area, History, Id, KeyId, Primitive, Row, Status, Test, ValueId, ValueRef, WriteIf};
 use isolation::{Budget, Ryow, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};

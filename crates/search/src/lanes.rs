@@ -9,7 +9,7 @@
 //! marked. *Cost*: the windows.
 
 use crate::constrain::Nodes;
-use crate::observe::{NONE, Problem, Txn};
+use crate::problem::{NONE, Problem, Txn};
 use solver::{Node, Solver};
 use std::ops::Range;
 

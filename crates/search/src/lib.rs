@@ -21,11 +21,13 @@
 //! ```
 
 mod alternatives;
+mod bases;
 pub mod blame;
 pub mod constrain;
 pub mod contents;
 mod decision;
 mod demand;
+mod first_order;
 mod lanes;
 pub mod lists;
 mod looked_at;
@@ -35,6 +37,7 @@ pub mod pigeonhole;
 mod pipeline;
 pub mod problem;
 pub mod refine;
+pub mod refusal;
 mod resolve;
 pub mod restrict;
 pub mod rows;

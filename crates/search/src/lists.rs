@@ -13,7 +13,8 @@
 //! *Cost*: the elements read. *Source*: Elle (Kingsbury and Alvaro, VLDB 2020, §4.2.1), where the prefix
 //! order of lists makes histories recoverable.
 
-use crate::observe::{Contradiction, INITIAL, NONE, Problem, Refusal, Standing, Txn};
+use crate::problem::{INITIAL, NONE, Problem, Standing, Txn};
+use crate::refusal::{Contradiction, Refusal};
 use history::{History, KeyId, OpId, ValueId, ValueRef};
 use isolation::{Budget, Meter, Undecided};
 use std::collections::HashMap;
@@ -44,6 +45,17 @@ pub struct ListRead {
     pub op: OpId,
     /// Its place in `Problem::reads`.
     pub slot: u32,
+}
+
+/// `[]` and absent are one thing: what appends start from.
+pub fn normal(history: &History, value: ValueId) -> ValueId {
+    if value.as_inline().is_some() || value == ValueId::ABSENT || !value.is_known() {
+        return value;
+    }
+    match history.values().get(value) {
+        ValueRef::List([]) => ValueId::ABSENT,
+        _ => value,
+    }
 }
 
 /// The elements of a list; an absent key is the empty list; a scalar is no list.

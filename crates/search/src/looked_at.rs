@@ -5,8 +5,11 @@
 //!
 //! *Cost*: the problems stay in memory as long as this does, so a single question is asked without it.
 
-use crate::observe::{Problem, Refusal, Repeats, observe_on_demand, observe_with};
-use crate::weak;
+use crate::bases::adjoin;
+use crate::first_order::FirstOrder;
+use crate::observe::{observe_on_demand, observe_with};
+use crate::problem::{Problem, Repeats};
+use crate::refusal::Refusal;
 use history::History;
 use isolation::{Options, Ryow, Undecided};
 use std::borrow::Cow;
@@ -17,7 +20,7 @@ use std::cell::OnceCell;
 pub struct LookedAt {
     one_version: OnceCell<Found>,
     each_its_own: OnceCell<Found>,
-    first_with_sessions: OnceCell<weak::First>,
+    first_with_sessions: OnceCell<FirstOrder>,
 }
 
 /// It serves one policy.
@@ -45,7 +48,7 @@ impl LookedAt {
     ) -> Result<Cow<'_, Problem>, Refusal> {
         take(&self.each_its_own, options.ryow, || {
             let mut problem = observe_with(history, options, Repeats::EachItsOwn, &[])?;
-            weak::adjoin(&mut problem, &options.budget)?;
+            adjoin(&mut problem, &options.budget)?;
             Ok(problem)
         })
     }
@@ -53,8 +56,8 @@ impl LookedAt {
     /// A first order of the second problem that keeps to session order.
     pub(crate) fn first_with_sessions(
         &self,
-        make: impl FnOnce() -> Result<weak::First, Undecided>,
-    ) -> Result<&weak::First, Undecided> {
+        make: impl FnOnce() -> Result<FirstOrder, Undecided>,
+    ) -> Result<&FirstOrder, Undecided> {
         if let Some(first) = self.first_with_sessions.get() {
             return Ok(first);
         }

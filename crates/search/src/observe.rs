@@ -16,70 +16,19 @@
 
 use crate::contents::{Contents, ListKind};
 use crate::demand;
-use crate::lists::{self, ListRead};
-use crate::problem::{Alternative, Count, Match, sort_versions};
-pub use crate::problem::{INITIAL, NONE, Problem, Read, Repeats, Standing, Txn, Version};
+use crate::lists::{self, ListRead, normal};
+use crate::problem::{
+    Alternative, Count, Match, NONE, Problem, Repeats, Standing, Txn, Version, sort_versions,
+};
+use crate::refusal::{Contradiction, Refusal};
 use crate::resolve::{OpenRead, Raw, RawRead, resolve};
 use crate::rows::{self, Claim, Universe};
 use crate::scripts::{self, Action};
 use crate::settle::settle;
 use history::{
-    Area, History, Id, KeyId, OpId, Predicate, Primitive, Range, Row, Status, Test, TxnId, ValueId, ValueRef,
-    WriteIf,
+    Area, History, Id, KeyId, OpId, Predicate, Primitive, Range, Row, Status, Test, TxnId, ValueId, WriteIf,
 };
 use isolation::{Meter, Options, Ryow, Undecided};
-
-/// A contradiction that needs no order to see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "every case is about operations and the key at which they were done")]
-pub enum Contradiction {
-    /// A read that contradicts its transaction's own write.
-    Internal { op: OpId, key: KeyId },
-    /// Two outside reads of one key in one transaction differ.
-    NonRepeatable { first: OpId, second: OpId },
-    /// No version carries the value that was seen at the key.
-    NoSource { op: OpId, key: KeyId },
-    /// Rows that no store returns, whatever it holds.
-    BadRows { op: OpId },
-    /// A list that no order of whole transactions' appends makes.
-    BrokenList { op: OpId, key: KeyId },
-    /// Two lists of which neither is the beginning of the other.
-    IncompatibleLists { first: OpId, second: OpId, key: KeyId },
-}
-
-/// Why there is no problem to solve.
-#[derive(Clone, Debug)]
-pub enum Refusal {
-    /// It is violated already.
-    Contradiction(Contradiction),
-    /// It holds an operation that this stage does not know.
-    Unsupported(String),
-    /// The budget is used up.
-    Open(Undecided),
-}
-
-impl From<Contradiction> for Refusal {
-    fn from(contradiction: Contradiction) -> Self {
-        Self::Contradiction(contradiction)
-    }
-}
-
-impl From<Undecided> for Refusal {
-    fn from(why: Undecided) -> Self {
-        Self::Open(why)
-    }
-}
-
-/// `[]` and absent are one thing: what appends start from.
-pub fn normal(history: &History, value: ValueId) -> ValueId {
-    if value.as_inline().is_some() || value == ValueId::ABSENT || !value.is_known() {
-        return value;
-    }
-    match history.values().get(value) {
-        ValueRef::List([]) => ValueId::ABSENT,
-        _ => value,
-    }
-}
 
 /// Makes the problem of a history.
 pub fn observe(history: &History, options: &Options) -> Result<Problem, Refusal> {

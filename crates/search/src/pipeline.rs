@@ -12,11 +12,12 @@ use crate::constrain::Known;
 use crate::decision::Decision;
 use crate::demand::Demand;
 use crate::looked_at::LookedAt;
-use crate::observe::{self, Problem, Refusal, Standing, Txn};
+use crate::observe;
 use crate::parts;
 use crate::pigeonhole;
-use crate::problem::adopt;
+use crate::problem::{Problem, Standing, Txn, adopt};
 use crate::refine::{Questions, Refined};
+use crate::refusal::Refusal;
 use crate::resolve;
 use crate::rows;
 use crate::saturate::{self, Round, Saturation};
@@ -52,7 +53,8 @@ pub fn decide_sharing(
         return weak::decide_mixed(history, level, options, stats);
     }
     let Some(level) = ordered(history, level) else {
-        return weak::decide(history, level, options, shared, stats);
+        let serializable = |level, stats: &mut Stats| decide_sharing(history, level, options, shared, stats);
+        return weak::decide(history, level, options, shared, stats, serializable);
     };
     // 1. What each read can have seen.
     let started = Instant::now();

@@ -30,7 +30,7 @@
 use crate::alternatives::{Alternatives, recount};
 use crate::constrain::Known;
 use crate::lanes::{Access, AccessKind, Lanes};
-use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
+use crate::problem::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::schedule::Readers;
 use crate::solving::interrupt;
 use isolation::{Budget, Undecided};

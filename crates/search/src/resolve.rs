@@ -6,8 +6,8 @@
 use crate::contents::Contents;
 use crate::demand::{self, Missing};
 use crate::lists::ListRead;
-use crate::observe::{Contradiction, Refusal};
 use crate::problem::{ALL_BUT, INITIAL, NONE, Problem, Read, Standing, Txn};
+use crate::refusal::{Contradiction, Refusal};
 use crate::rows::Claim;
 use history::{History, KeyId, OpId, ValueId};
 use isolation::{Budget, Meter, Undecided, gallop};

@@ -18,7 +18,7 @@
 //! *Cost*: (reads · sessions) a round. *Source*: algorithms.md §1 and §2.
 
 use crate::constrain::Known;
-use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
+use crate::problem::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use isolation::{Budget, Meter, Undecided};
 
 /// Ambiguous reads below which the search alone is faster, as a share of all transactions.

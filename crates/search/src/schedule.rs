@@ -17,8 +17,8 @@
 //! *Cost*: O(operations · log). *Source*: algorithms.md §3 step 1.
 
 use crate::constrain::Known;
-use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::pigeonhole;
+use crate::problem::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use history::{History, ValueId};
 use isolation::{Budget, Meter, Undecided};
 use rustc_hash::FxHashMap;

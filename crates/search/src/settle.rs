@@ -8,8 +8,8 @@
 //! *Cost*: the candidates of the reads, a few times. *Source*: unit propagation; boomslang.txt §5.2 collapses
 //! superpositions the same way.
 
-use crate::observe::{Contradiction, Refusal};
 use crate::problem::{Alternative, Count, INITIAL, NONE, Problem, Standing, Txn};
+use crate::refusal::{Contradiction, Refusal};
 use history::KeyId;
 use isolation::{Budget, Meter};
 

@@ -40,7 +40,6 @@
 //! session clocks.
 
 mod as_written;
-mod bases;
 mod cycle;
 mod dirty;
 mod matching;
@@ -49,24 +48,24 @@ mod saturate;
 mod search;
 mod sight;
 
+use crate::bases::adjoin;
 use crate::blame;
 use crate::constrain::{Known, Nodes, RealTime};
 use crate::decision::Decision;
+use crate::first_order::FirstOrder;
 use crate::looked_at::LookedAt;
-use crate::observe::{Problem, Refusal, Repeats, Standing, Txn, observe_apart, observe_with};
+use crate::observe::{observe_apart, observe_with};
 use crate::pigeonhole;
-use crate::pipeline;
-use crate::problem::adopt;
+use crate::problem::{Problem, Repeats, Standing, Txn, adopt};
+use crate::refusal::Refusal;
 use crate::restrict::restrict_for;
 use crate::rows;
 use crate::solving::record_search;
-pub(crate) use bases::adjoin;
 pub use cycle::sort;
 pub use dirty::from_nowhere;
 use history::{History, Id, TxnId};
 use isolation::{Level, Options, Rule, Stats, Undecided, Witness};
 pub(crate) use mixed::decide_mixed;
-pub use search::First;
 use search::Searched;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -142,13 +141,15 @@ pub fn marked(list: &[u32], count: usize) -> Vec<bool> {
     marked
 }
 
-/// Decides a history at a level that has a [`Sight`], or at read uncommitted.
+/// Decides a history at a level that has a [`Sight`], or at read uncommitted. `serializable` decides the whole at a level of
+/// one order.
 pub fn decide(
     history: &History,
     level: Level,
     options: &Options,
     shared: &LookedAt,
     stats: &mut Stats,
+    serializable: impl FnOnce(Level, &mut Stats) -> Decision,
 ) -> Decision {
     let started = Instant::now();
     let is_explained = as_written::explains(history, level, options);
@@ -165,7 +166,7 @@ pub fn decide(
         return Decision::NotHere(format!("{} is not decided by what reads must see", level.name()));
     };
     if level.rule == Rule::UpdateSerializable
-        && let Some(decided) = by_serializability(history, level, &asked, options, shared, stats)
+        && let Some(decided) = by_serializability(history, level, &asked, options, stats, serializable)
     {
         return decided;
     }
@@ -179,11 +180,10 @@ fn by_serializability(
     level: Level,
     asked: &Asked,
     options: &Options,
-    shared: &LookedAt,
     stats: &mut Stats,
+    serializable: impl FnOnce(Level, &mut Stats) -> Decision,
 ) -> Option<Decision> {
-    let serializable = Level { rule: Rule::Serializable, ..level };
-    match pipeline::decide_sharing(history, serializable, options, shared, stats) {
+    match serializable(Level { rule: Rule::Serializable, ..level }, stats) {
         Decision::Possible(_) => Some(Decision::Possible(Witness::default())),
         Decision::Impossible(core) => {
             let part = restrict_for(history, &core, level);
@@ -362,7 +362,7 @@ fn try_settle(
     //    explained, and a part that has no explanation, with or without sessions, settles it too.
     if !setting.level.session {
         let with_sessions = Known { session: true, ..known.clone() };
-        let make = || First::of(history, problem, &with_sessions, budget);
+        let make = || FirstOrder::of(history, problem, &with_sessions, budget);
         let decided = match shared.filter(|_| !setting.level.realtime) {
             Some(shared) => {
                 let first = shared.first_with_sessions(make)?;
@@ -375,14 +375,14 @@ fn try_settle(
             decided => return Ok(decided),
         }
     }
-    let first = First::of(history, problem, &known, budget)?;
+    let first = FirstOrder::of(history, problem, &known, budget)?;
     Ok(by_search(history, problem, (&known, &first), setting, options, stats))
 }
 
 fn by_search(
     history: &History,
     problem: &Problem,
-    start: (&Known, &First),
+    start: (&Known, &FirstOrder),
     setting: &Setting,
     options: &Options,
     stats: &mut Stats,
@@ -411,7 +411,7 @@ fn still_impossible(
         let part: Vec<Txn> = part.iter().filter_map(|&txn| problem.find(txn)).collect();
         let part = problem.part(&part);
         let known = known(history, &part, setting.level, options.clock_skew);
-        let start = (&known, &First::of(history, &part, &known, &options.budget)?);
+        let start = (&known, &FirstOrder::of(history, &part, &known, &options.budget)?);
         return Ok(part.len() < problem.len()
             && matches!(
                 by_search(history, &part, start, setting, options, &mut Stats::default()),
@@ -421,10 +421,18 @@ fn still_impossible(
     let part = restrict_for(history, part, setting.level);
     // A part that is the whole is decided by the caller.
     Ok(part.history.len() < history.len()
-        && matches!(
-            pipeline::decide(&part.history, setting.level, options, &mut Stats::default()),
-            Decision::Impossible(_)
-        ))
+        && matches!(decide_part(&part.history, setting.level, options), Decision::Impossible(_)))
+}
+
+/// Decides a part by itself, as its whole was decided.
+fn decide_part(part: &History, level: Level, options: &Options) -> Decision {
+    let mut stats = Stats::default();
+    if options.mixed {
+        return decide_mixed(part, level, options, &mut stats);
+    }
+    // The search itself answers for update serializability: what a stronger level says of the whole was asked before.
+    let not_asked = |level: Level, _: &mut Stats| Decision::NotHere(format!("{level} of a part"));
+    decide(part, level, options, &LookedAt::default(), &mut stats, not_asked)
 }
 
 fn impossible(problem: &Problem, core: Vec<Txn>) -> Decision {

@@ -27,13 +27,13 @@ use super::{Axiom, Finding};
 use history::{BuildError, Builder, Copier, History, Id, KeyId, OpId, Status, Timestamp, TxnId};
 use isolation::{Level, Options, Rule, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
-use search::{
-    constrain::{Known, Nodes},
-    observe::{self, Problem, Refusal, Repeats, Standing, Txn},
-    pigeonhole,
-    refine::{Questions, Refined},
-    schedule::Readers,
-};
+use search::constrain::{Known, Nodes};
+use search::observe;
+use search::pigeonhole;
+use search::problem::{Problem, Repeats, Standing, Txn};
+use search::refine::{Questions, Refined};
+use search::refusal::Refusal;
+use search::schedule::Readers;
 use solver::{Graph, Node};
 use std::collections::VecDeque;
 

@@ -10,11 +10,9 @@ use history::{
     Area, History, Id, KeyId, OpId, Primitive, Range, Row, Status, Transaction, TxnId, ValueId, WriteIf,
 };
 use isolation::{Argument, Case, Edge, EdgeKind, Impossible, Reason, Ryow, Supposition};
-use search::{
-    lists,
-    observe::{Contradiction, normal},
-    rows,
-};
+use search::lists::{self, normal};
+use search::refusal::Contradiction;
+use search::rows;
 
 /// What an operation left at a key.
 #[derive(Clone, Copy, PartialEq, Eq)]

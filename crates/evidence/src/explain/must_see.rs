@@ -16,7 +16,8 @@ use super::{
 };
 use history::{History, KeyId, OpId, TxnId};
 use isolation::{Argument, Case, Edge, EdgeKind, Level, Options, Reason, Rule, Supposition};
-use search::observe::{INITIAL, NONE, Problem, Read, Refusal, Standing, Txn};
+use search::problem::{INITIAL, NONE, Problem, Read, Standing, Txn};
+use search::refusal::Refusal;
 use search::weak::{Asked, Sight, Strict, marked};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -23,7 +23,8 @@
 //! reader, which mostly are near each other, and among no more operations altogether than there are.
 
 use super::Sight;
-use crate::observe::{NONE, normal};
+use crate::lists::normal;
+use crate::problem::NONE;
 use history::{History, Id, KeyId, OpId, Point, PointKind, Status, Transaction, TxnId, ValueId};
 use isolation::{Budget, Level, Options, Rule, Ryow, Undecided, gallop};
 use rustc_hash::FxHashSet;

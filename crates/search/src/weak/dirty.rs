@@ -24,7 +24,7 @@ mod found;
 use super::cycle;
 use crate::contents::Contents;
 use crate::decision::Decision;
-use crate::observe::normal;
+use crate::lists::normal;
 use crate::rows::{Claim, Universe};
 use crate::scripts::Seen;
 use found::{Answer, Found};

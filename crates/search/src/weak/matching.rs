@@ -9,7 +9,7 @@
 
 use super::search::Search;
 use crate::alternatives::{Alternatives, recount};
-use crate::observe::{INITIAL, NONE, Problem};
+use crate::problem::{INITIAL, NONE, Problem};
 use rustc_hash::FxHashMap;
 use solver::{Lit, Var};
 

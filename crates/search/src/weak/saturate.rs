@@ -14,7 +14,7 @@
 
 use super::{Sight, cycle, marked};
 use crate::constrain::Known;
-use crate::observe::{NONE, Problem, Read, Standing, Txn};
+use crate::problem::{NONE, Problem, Read, Standing, Txn};
 use history::{History, Id, OpId, Status};
 use isolation::{Budget, Meter, Undecided};
 use rustc_hash::FxHashSet;

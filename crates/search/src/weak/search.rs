@@ -23,10 +23,9 @@
 
 use super::matching::Matching;
 use super::{Setting, Sight, Strict, marked};
-use crate::blame;
 use crate::constrain::Known;
-use crate::observe::{INITIAL, NONE, Problem, Read, Standing, Txn};
-use crate::schedule::{self, Scheduled};
+use crate::first_order::FirstOrder;
+use crate::problem::{INITIAL, NONE, Problem, Read, Standing, Txn};
 use crate::solving::interrupt;
 use history::{History, OpId};
 use isolation::{Budget, Undecided};
@@ -44,35 +43,11 @@ pub(super) enum Searched {
     GaveUp(Undecided),
 }
 
-/// The known edges, and a first order of them: the same for all levels that count the same orders.
-#[derive(Debug)]
-pub struct First {
-    graph: Graph,
-    /// Places by node; or transactions whose known edges form a cycle.
-    position: Result<Vec<u32>, Vec<Txn>>,
-}
-
-impl First {
-    pub(super) fn of(
-        history: &History,
-        problem: &Problem,
-        known: &Known,
-        budget: &Budget,
-    ) -> Result<Self, Undecided> {
-        let position = match schedule::schedule(history, problem, known, budget)? {
-            Scheduled::Order { position, .. } => Ok(position),
-            Scheduled::Stuck(stuck) => Err(blame::known_cycle(problem, known, &stuck)),
-        };
-        budget.check()?;
-        Ok(Self { graph: known.graph(problem), position })
-    }
-}
-
 /// Looks for a commit order in which every read sees what it must.
 pub(super) fn search(
     history: &History,
     problem: &Problem,
-    (known, first): (&Known, &First),
+    (known, first): (&Known, &FirstOrder),
     setting: &Setting,
     budget: &Budget,
 ) -> (Searched, Counters) {

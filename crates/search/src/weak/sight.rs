@@ -10,7 +10,7 @@
 
 use super::search::{Search, Step, Why};
 use super::{Sight, Strict};
-use crate::observe::{INITIAL, NONE, Read, Standing, Txn};
+use crate::problem::{INITIAL, NONE, Read, Standing, Txn};
 use solver::Node;
 use std::collections::VecDeque;
 

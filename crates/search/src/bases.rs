@@ -8,7 +8,7 @@
 //! *Cost*: the versions of the keys concerned. *Invariant*: afterwards [`Problem::chains`] alone says all that lists
 //! show; a contradiction among them is a cycle of chains.
 
-use crate::observe::{INITIAL, Problem, Standing};
+use crate::problem::{INITIAL, Problem, Standing};
 use isolation::{Budget, Undecided};
 use rustc_hash::{FxHashMap, FxHashSet};
 
