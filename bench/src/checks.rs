@@ -9,10 +9,10 @@
 pub(crate) mod inputs;
 pub(crate) mod machine;
 
-use checker::{Budget, Level, Options, Strategy, Verdict};
 use cpu_time::ProcessTime;
 use history::formats::{ReadOptions, read_path};
 use inputs::{Input, Place};
+use isolation::{Budget, Level, Options, Strategy, Verdict};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -221,7 +221,7 @@ pub(crate) fn check_one(
     let budget = Budget::unlimited().with_timeout(Duration::from_secs(limit_s.parse()?));
     let options = Options { budget, strategy: strategy.parse()?, ..Options::default() };
     let level = Level::parse(level).map_err(|unknown| unknown.to_string())?;
-    let outcome = checker::check(&loaded.history, level, &options);
+    let outcome = evidence::check(&loaded.history, level, &options);
     let cpu_s = started.elapsed().as_secs_f64();
     let core = match &outcome.verdict {
         Verdict::Violated(evidence) => evidence.transactions.len().to_string(),

@@ -5,10 +5,12 @@
 //! the program is given, the published `adya` beside the same check of the same file.
 
 use crate::checks::{Measured, in_a_process};
-use checker::{Level, LookedAt, Options, Strategy, Verdict, check, check_sharing, survey};
 use cpu_time::ProcessTime;
+use evidence::{check, check_sharing, survey};
 use history::formats::{Format, ReadOptions, read_path, write_path};
 use history::{Builder, History};
+use isolation::{Level, Options, Strategy, Verdict};
+use search::LookedAt;
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -183,7 +185,7 @@ const PARTS: &str = "(";
 /// What `serializable` takes alone, and what each check of all levels at once takes.
 fn surveyed(history: &History) -> (f64, Vec<(String, f64)>) {
     let options = || Options {
-        budget: checker::Budget::unlimited().with_timeout(std::time::Duration::from_secs(10)),
+        budget: isolation::Budget::unlimited().with_timeout(std::time::Duration::from_secs(10)),
         ..Options::default()
     };
     let (serial, _) = timed(|| check(history, Level::SERIALIZABLE, &options()));

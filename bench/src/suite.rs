@@ -15,7 +15,7 @@ mod process;
 mod rivals;
 
 use crate::checks::machine;
-use checker::VerdictKind;
+use isolation::VerdictKind;
 use rivals::Rival;
 use serde::{Deserialize, Serialize};
 use std::error::Error;

@@ -7,10 +7,10 @@
 
 use checker::timestamped::online::{Online, Settings};
 use checker::timestamped::{self, Streamed};
-use checker::{Level, Options};
 use cpu_time::ProcessTime;
 use history::formats::{Format, Part, ReadOptions, Writing, read_parts, read_path};
 use history::{Builder, History, Lock, Timestamp, ValueId};
+use isolation::{Level, Options};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::error::Error;

@@ -2,9 +2,10 @@
 //!
 //! `cargo run -p taipan-checker --example module` checks two tiny histories.
 
+use evidence::check;
 use history::History;
 use history::formats::notation;
-use taipan_checker::{Additions, Definition, Level, Module, Options, Rule, check};
+use isolation::{Additions, Definition, Level, Module, Options, Rule};
 
 /// Transactions that touch the key `news` keep to the clients' clocks.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! The reader and the judge of certificates. Whatever a certificate says of a history, nothing may panic, and what is
 //! certified must be what the exhaustive oracle finds.
 
-use checker::certify::{Certificate, Claim, Fingerprint, Ruling, certify};
-use checker::oracle::oracle;
-use checker::{Budget, Options, Verdict};
+use certify::{Certificate, Claim, Fingerprint, Ruling, certify};
 use history::History;
 use history::formats::notation;
+use isolation::{Budget, Options, Verdict};
+use oracle::oracle;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -50,7 +50,8 @@ fn judge(history: &History, certificate: &Certificate<'_>) {
             let truth = oracle(history, level, &options).expect("tiny histories are within its size");
             let agrees = matches!(
                 (claim, &truth),
-                (Claim::Accepted { .. }, Verdict::Accepted(_)) | (Claim::Violated { .. }, Verdict::Violated(_))
+                (Claim::Accepted { .. }, Verdict::Accepted(_))
+                    | (Claim::Violated { .. }, Verdict::Violated(_))
             );
             assert!(agrees, "{} was certified, the truth is {truth:?}", written(certificate));
         }

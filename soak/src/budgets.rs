@@ -6,9 +6,9 @@ mod compare;
 use crate::campaign::Wrong;
 use crate::levels::shape;
 use crate::simulated;
-use checker::oracle::tiny::Random;
-use checker::{Level, Options};
 use compare::Comparison;
+use isolation::{Level, Options};
+use oracle::tiny::Random;
 
 pub(crate) fn case(seed: u64) -> Result<u64, Wrong> {
     let mut random = Random::new(seed ^ 0xb0d9e7);

@@ -2,11 +2,12 @@
 
 use crate::campaign::Wrong;
 use crate::levels::shape;
-use checker::certify::{Certificate, Claim, Ruling, certify};
-use checker::oracle::oracle;
-use checker::oracle::tiny::{Random, shrink};
-use checker::{Budget, Level, Options, Verdict, check};
+use certify::{Certificate, Claim, Ruling, certify};
+use evidence::check;
 use history::History;
+use isolation::{Budget, Level, Options, Verdict};
+use oracle::oracle;
+use oracle::tiny::{Random, shrink};
 
 /// How often one certificate is changed.
 const CHANGES: usize = 24;

@@ -9,10 +9,10 @@
 
 use crate::campaign::Wrong;
 use crate::{levels, simulated};
-use checker::oracle::tiny::Random;
-use checker::{Budget, By, Claim, Level, Options, Passes, Rule, Ryow, Strategy, VerdictKind, implications};
 use history::History;
 use history::formats::{Format, write_path};
+use isolation::{Budget, By, Claim, Level, Options, Passes, Rule, Ryow, Strategy, VerdictKind, implications};
+use oracle::tiny::Random;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -3,10 +3,11 @@
 use crate::campaign::Wrong;
 use crate::certificates::mutate;
 use crate::levels::shape;
-use checker::oracle::tiny::{Random, Sketch};
-use checker::{Level, Options, check};
+use evidence::check;
 use history::History;
 use history::formats::{Format, ReadOptions, read_bytes, write_stream};
+use isolation::{Level, Options};
+use oracle::tiny::{Random, Sketch};
 
 /// How often one file is changed.
 const CHANGES: usize = 16;

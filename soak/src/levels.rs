@@ -1,10 +1,11 @@
 //! Every level against the exhaustive oracle.
 
 use crate::campaign::Wrong;
-use checker::oracle::oracle;
-use checker::oracle::tiny::{Mix, Random, Shape, shrink};
-use checker::{Level, Options, Ryow, Verdict, check};
+use evidence::check;
 use history::History;
+use isolation::{Level, Options, Ryow, Verdict};
+use oracle::oracle;
+use oracle::tiny::{Mix, Random, Shape, shrink};
 
 /// A shape of tiny histories, drawn with a policy on own writes.
 pub(crate) fn shape(random: &mut Random) -> (Shape, Options) {

@@ -2,11 +2,12 @@
 
 use crate::campaign::Wrong;
 use crate::simulated;
-use checker::oracle::tiny::Random;
+use checker::timestamped;
 use checker::timestamped::online::{Online, Settings};
-use checker::{Level, Options, timestamped};
 use history::formats::{Format, ReadOptions, read_bytes, write_string};
 use history::{History, Id, Status};
+use isolation::{Level, Options};
+use oracle::tiny::Random;
 
 /// A finding: its kind, the transaction, the operation's place in it, the key.
 type Words = (String, String, Option<usize>, Option<String>);

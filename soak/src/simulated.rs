@@ -1,7 +1,7 @@
 //! Histories of some size from the simulated database, healthy and with planted bugs.
 
-use checker::oracle::tiny::Random;
 use history::{Builder, History};
+use oracle::tiny::Random;
 use workload::{Bug, Config, Fields, Plant, Settings, Simulation, Strength, Workload};
 
 /// A random history; how it was made.

@@ -2,9 +2,10 @@
 
 use crate::campaign::Wrong;
 use crate::simulated;
-use checker::certify::{Certificate, Ruling, certify};
-use checker::oracle::tiny::Random;
-use checker::{Budget, Level, Options, Strategy, Verdict, check, implications};
+use certify::{Certificate, Ruling, certify};
+use evidence::check;
+use isolation::{Budget, Level, Options, Strategy, Verdict, implications};
+use oracle::tiny::Random;
 use std::time::Duration;
 
 /// What takes longer is left undecided.

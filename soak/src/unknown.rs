@@ -1,11 +1,11 @@
 //! Transactions of unknown outcome: a correct store is accepted by results, by timestamps and online; planted bugs are found.
 
 use crate::campaign::Wrong;
-use checker::oracle::tiny::Random;
 use checker::timestamped::online::{Found, Here, Kind, Online, Settings, Sharded};
-use checker::{By, Claim, Level, Options, Verdict};
 use history::formats::{Format, ReadOptions, read_bytes, write_string};
 use history::{Builder, History, Id, Status, Timestamp};
+use isolation::{By, Claim, Level, Options, Verdict};
+use oracle::tiny::Random;
 use workload::{Bug, Config, Fields, Plant, Simulation, Strength, Workload};
 
 pub(crate) fn case(seed: u64) -> Result<u64, Wrong> {
@@ -57,8 +57,8 @@ fn simulated(random: &mut Random) -> (History, Level, bool, String) {
     let in_session = !lags && random.chance(50);
     let level = match strength {
         // By timestamps, one of the two does not imply the other.
-        Strength::Serializable => checker::Rule::Serializable,
-        _ => checker::Rule::SnapshotIsolation,
+        Strength::Serializable => isolation::Rule::Serializable,
+        _ => isolation::Rule::SnapshotIsolation,
     };
     let plan = workload::Settings {
         seed: random.bits(),

@@ -4,7 +4,7 @@ use super::process::{BY_TIMESTAMPS, How, measure};
 use super::{Case, Run};
 use crate::checks::inputs::{Generated, SER, SI};
 use crate::timestamps;
-use checker::{Level, Passes, Strategy};
+use isolation::{Level, Passes, Strategy};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -2,9 +2,9 @@
 
 use super::Case;
 use checker::timestamped;
-use checker::{Budget, Level, Options, Verdict, VerdictKind};
 use cpu_time::ProcessTime;
 use history::formats::{ReadOptions, read_path};
+use isolation::{Budget, Level, Options, Verdict, VerdictKind};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::path::Path;
@@ -92,7 +92,7 @@ pub(crate) fn measure_one(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
         if *without != "-" {
             options.passes = options.passes.without(without)?;
         }
-        let outcome = checker::check(history, level, &options);
+        let outcome = evidence::check(history, level, &options);
         let verdict = match &outcome.verdict {
             Verdict::Undecided(why) => format!("undecided: {why}"),
             other => other.name().to_owned(),

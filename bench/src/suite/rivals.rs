@@ -5,8 +5,8 @@
 
 use super::process::{How, REPEATED_UNDER_S, REPEATS, measure};
 use super::{Case, Run};
-use checker::VerdictKind;
 use history::formats::{Format, ReadOptions, read_path, write_path};
+use isolation::VerdictKind;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

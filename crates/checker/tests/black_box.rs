@@ -4,11 +4,12 @@
 mod cases;
 
 use cases::{expect_no_fault, seeds, strong_levels};
+use evidence::check;
 use history::formats::notation;
 use history::{History, OpId};
-use taipan_checker::oracle::oracle;
-use taipan_checker::oracle::tiny::{Mix, Shape};
-use taipan_checker::{Budget, Level, Options, Reason, Ryow, Undecided, Verdict, check};
+use isolation::{Budget, Level, Options, Reason, Ryow, Undecided, Verdict};
+use oracle::oracle;
+use oracle::tiny::{Mix, Shape};
 
 /// What is wrong with the verdict on a history, if anything.
 fn fault(history: &History, level: Level, options: &Options) -> Option<String> {

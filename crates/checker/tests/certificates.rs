@@ -5,16 +5,15 @@ mod cases;
 
 use cases::mutants::mutate;
 use cases::{expect_no_fault, least, seeds, strong_levels};
-use history::formats::notation;
-use history::{Builder, History, Status, TxnId};
-use taipan_checker::certify::{
+use certify::{
     Atom, Certificate, Claim, Fingerprint, Lemma, Mention, Question, Refusal, Ruling, Step, certify,
 };
-use taipan_checker::oracle::oracle;
-use taipan_checker::oracle::tiny::{Mix, Random, Shape};
-use taipan_checker::{
-    Anomaly, Budget, Crowd, Evidence, Level, Options, Rule, Ryow, Verdict, add_proof, check,
-};
+use evidence::{Crowd, add_proof, check};
+use history::formats::notation;
+use history::{Builder, History, Status, TxnId};
+use isolation::{Anomaly, Budget, Evidence, Level, Options, Rule, Ryow, Verdict};
+use oracle::oracle;
+use oracle::tiny::{Mix, Random, Shape};
 
 fn exhaustive(history: &History, level: Level, options: &Options) -> Verdict {
     match oracle(history, level, options) {
@@ -814,7 +813,7 @@ fn an_undecided_verdict_claims_nothing() {
     let level = Level::SERIALIZABLE;
     let wrong = Certificate::new("h", &history, level, &options, &Verdict::Violated(Box::new(evidence)));
     assert!(matches!(ruling(&history, &wrong), Ruling::Refused(Refusal::Explained { .. })));
-    let undecided = Verdict::Undecided(taipan_checker::Undecided::Timeout);
+    let undecided = Verdict::Undecided(isolation::Undecided::Timeout);
     let open = Certificate::new("h", &history, level, &options, &undecided);
     assert_eq!(ruling(&history, &open), Ruling::Beyond("nothing is claimed: timed out".into()));
     let line = written(&open);

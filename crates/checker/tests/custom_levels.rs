@@ -1,14 +1,15 @@
 //! Levels of the user's own against the exhaustive oracle, which counts the same edges among its orders.
 
+use evidence::check;
 use history::formats::{ReadOptions, notation, read_stream};
 use history::{History, Id, KeyId, Operation, Status, Transaction, ValueId};
-use std::collections::HashSet;
-use taipan_checker::oracle::oracle;
-use taipan_checker::oracle::tiny::{Shape, shrink};
-use taipan_checker::{
+use isolation::{
     Additions, Claim, Definition, Evidence, KeyOrder, Level, Linearizable, Module, Options, Rule, Verdict,
-    check, parse_levels,
+    parse_levels,
 };
+use oracle::oracle;
+use oracle::tiny::{Shape, shrink};
+use std::collections::HashSet;
 
 #[path = "../../../examples/levels/module.rs"]
 #[allow(dead_code, reason = "its main is run by hand")]

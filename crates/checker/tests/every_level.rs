@@ -4,11 +4,12 @@
 mod cases;
 
 use cases::{expect_no_fault, least, seeds};
+use evidence::{Fragment, check};
 use history::formats::notation;
 use history::{History, TxnId};
-use taipan_checker::oracle::oracle;
-use taipan_checker::oracle::tiny::{Mix, Random, Shape, shrink};
-use taipan_checker::{Edge, EdgeKind, Evidence, Fragment, Level, Options, Rule, Ryow, Verdict, check};
+use isolation::{Edge, EdgeKind, Evidence, Level, Options, Rule, Ryow, Verdict};
+use oracle::oracle;
+use oracle::tiny::{Mix, Random, Shape, shrink};
 
 /// What is wrong with the verdict on a history, if anything.
 fn fault(history: &History, level: Level, options: &Options) -> Option<String> {

@@ -1,11 +1,12 @@
 //! A database whose plain reads see a snapshot and whose writes see the newest state, simulated: taken apart, its histories
 //! are serializable, and its bugs are not.
 
+use evidence::check;
 use history::formats::notation;
 use history::{Builder, History, KeyId, Lock};
+use isolation::{Level, Options, Verdict, logical::split};
+use oracle::tiny::Random;
 use std::collections::BTreeMap;
-use taipan_checker::oracle::tiny::Random;
-use taipan_checker::{Level, Options, Verdict, check, split_into_logical};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bug {
@@ -110,7 +111,7 @@ fn what_is_by_design_is_accepted() {
     let mut beyond = 0;
     for seed in 0..1_500 {
         let history = history(seed, Bug::None);
-        let split = split_into_logical(&history);
+        let split = split(&history);
         let found = verdict(&split, "strong-session-serializable");
         assert_eq!(found.name(), "accepted", "seed {seed}:\n{}", notation::to_string(&split));
         beyond += usize::from(verdict(&history, "SI").name() == "violated");
@@ -122,7 +123,7 @@ fn what_is_by_design_is_accepted() {
 fn bugs_are_caught() {
     for bug in [Bug::EqualWrites, Bug::NoSnapshot] {
         let caught = (0..600).filter(|&seed| {
-            let split = split_into_logical(&history(seed, bug));
+            let split = split(&history(seed, bug));
             verdict(&split, "strong-session-serializable").name() == "violated"
         });
         let count = caught.count();
@@ -134,15 +135,15 @@ fn bugs_are_caught() {
 fn scans_are_cut_at_own_keys() {
     let text = "init: a=1 b=1 c=1\ns: w(b,2) scan(a..z)=[a:1 b:2 c:1]\n";
     let history = notation::parse(text).expect("the notation is right");
-    let split = split_into_logical(&history);
-    let text = notation::to_string(&split);
-    assert_eq!(verdict(&split, "strong-session-serializable").name(), "accepted", "{text}");
+    let halves = split(&history);
+    let text = notation::to_string(&halves);
+    assert_eq!(verdict(&halves, "strong-session-serializable").name(), "accepted", "{text}");
     assert!(text.contains("w(b,2) r(b,2)"), "{text}");
     // The end of a range is not in it.
     let ends = notation::parse("init: a=1 b=1\ns: w(b,2) scan(a..b)=[a:1]\n").expect("the notation is right");
-    let text = notation::to_string(&split_into_logical(&ends));
+    let text = notation::to_string(&split(&ends));
     assert!(text.contains("scan(a..b)=[a:1]") && !text.contains("r(b"), "{text}");
     let stale = "init: a=1 b=1 c=1\ns: w(b,2) scan(a..z)=[a:1 b:1 c:1]\n";
-    let stale = split_into_logical(&notation::parse(stale).expect("the notation is right"));
+    let stale = split(&notation::parse(stale).expect("the notation is right"));
     assert_eq!(verdict(&stale, "strong-session-serializable").name(), "violated");
 }

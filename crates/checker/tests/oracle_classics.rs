@@ -3,11 +3,12 @@
 //! A case lists the weakest levels that reject it. Every level that implies one of those must reject it too,
 //! every other level must accept it: so each case is a statement about all levels.
 
+use evidence::check;
 use history::formats::notation;
 use history::{History, Operation};
+use isolation::{Level, Options, Rule, Ryow, Verdict, implications};
+use oracle::{evidence, oracle};
 use std::collections::HashSet;
-use taipan_checker::oracle::{evidence, oracle};
-use taipan_checker::{Level, Options, Rule, Ryow, Verdict, check, implications};
 
 struct Case {
     name: &'static str,

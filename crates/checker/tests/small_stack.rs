@@ -1,15 +1,16 @@
 //! Long chains at every level on a thread with little stack: nothing recurses over a history.
 
+use certify::{Certificate, certify};
+use evidence::{add_proof, check, check_sharing, inventory, reduce};
 use history::History;
 use history::formats::notation;
+use isolation::Verdict;
+use isolation::{Budget, Level, Options, Strategy, Undecided, coverage};
+use oracle::tiny::Random;
+use search::LookedAt;
 use std::fmt::Write as _;
 use std::time::Duration;
-use taipan_checker::certify::{Certificate, certify};
-use taipan_checker::{
-    Budget, Level, LookedAt, Options, Strategy, Undecided, add_proof, check, check_sharing, coverage,
-    inventory, reduce, timestamped,
-};
-use taipan_checker::{Verdict, oracle::tiny::Random};
+use taipan_checker::timestamped;
 
 /// An eighth of what a thread of the standard library gets.
 const STACK: usize = 256 << 10;

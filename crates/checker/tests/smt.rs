@@ -4,14 +4,14 @@
 mod cases;
 
 use cases::{least, seeds, strong_levels};
+use encodings::smt::{self, Unwritable};
 use history::History;
 use history::formats::notation;
+use isolation::{Level, Options, Rule, Ryow, Verdict};
+use oracle::oracle;
+use oracle::tiny::Shape;
 use std::io::Write;
 use std::process::{Command, Stdio};
-use taipan_checker::oracle::oracle;
-use taipan_checker::oracle::tiny::Shape;
-use taipan_checker::smt::{self, Unwritable};
-use taipan_checker::{Level, Options, Rule, Ryow, Verdict};
 
 fn script(history: &History, level: Level, options: &Options) -> Option<String> {
     let mut text = Vec::new();

@@ -7,15 +7,16 @@ mod cases;
 
 use cases::mutants::mutate;
 use cases::{least, seeds, strong_levels};
+use certify::{Certificate, Claim, Fingerprint, Question, Ruling, certify};
+use evidence::check;
 use history::formats::{Format, notation, write_string};
 use history::{History, Status};
+use isolation::{Budget, Options, Ryow, Verdict};
+use oracle::oracle;
+use oracle::tiny::{Datum, Mix, Random, Shape, Sketch, SketchOp};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use taipan_checker::certify::{Certificate, Claim, Fingerprint, Question, Ruling, certify};
-use taipan_checker::oracle::oracle;
-use taipan_checker::oracle::tiny::{Datum, Mix, Random, Shape, Sketch, SketchOp};
-use taipan_checker::{Budget, Options, Ryow, Verdict, check};
 
 /// Rules on one case per line of its input: what is true of many certificates in one process.
 const DRIVER: &str = r#"

@@ -4,12 +4,13 @@
 mod cases;
 
 use cases::{least, seeds, strong_levels};
+use certify::{Certificate, Ruling, certify};
+use evidence::check;
 use history::History;
 use history::formats::notation;
-use taipan_checker::certify::{Certificate, Ruling, certify};
-use taipan_checker::oracle::oracle;
-use taipan_checker::oracle::tiny::{Shape, shrink};
-use taipan_checker::{Budget, Level, Options, Passes, Ryow, Strategy, Undecided, Verdict, check};
+use isolation::{Budget, Level, Options, Passes, Ryow, Strategy, Undecided, Verdict};
+use oracle::oracle;
+use oracle::tiny::{Shape, shrink};
 
 /// All strategies as they are, and each without one of its passes.
 fn variants() -> Vec<(Strategy, Passes)> {

@@ -3,10 +3,11 @@
 #![allow(clippy::print_stderr, reason = "a test says aloud what it skips and what it counted")]
 
 use corpus::{Label, Labelled};
+use evidence::check;
 use history::formats::{ReadOptions, read_path};
+use isolation::{Budget, Level, Options, Strategy, Undecided, Verdict};
 use std::path::Path;
 use std::time::Duration;
-use taipan_checker::{Budget, Level, Options, Strategy, Undecided, Verdict, check};
 
 /// The levels that the last two columns of the labels speak of; they count session order.
 const LEVELS: [(usize, &str); 2] =

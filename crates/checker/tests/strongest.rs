@@ -1,9 +1,10 @@
 //! Every history under `corpus/`, at every level and by every strategy: its folder names the strongest levels that hold.
 
+use evidence::check;
 use history::History;
 use history::formats::notation;
+use isolation::{Level, Options, Strategy, Undecided, Verdict, implications};
 use std::path::{Path, PathBuf};
-use taipan_checker::{Level, Options, Strategy, Undecided, Verdict, check, implications};
 
 /// The folders, with the levels that they name.
 fn folders() -> Vec<(Vec<Level>, PathBuf)> {

@@ -37,8 +37,8 @@ use checker::spread::{
     Columns, Digest, Digested, Doubts, Edges, Graph, Home, Kept, Lanes, Layout, Open, Piece, Plan, Regions,
     Replies, Tally, digest,
 };
-use checker::{Outcome, Stats, Verdict, VerdictKind, Witness};
 use history::History;
+use isolation::{Outcome, Stats, Verdict, VerdictKind, Witness};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::RefCell;
 use std::ops::Range;

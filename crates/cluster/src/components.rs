@@ -27,8 +27,8 @@ use crate::setup::Failure;
 use crate::source::{Dealt, PARTS_MAX, of_process};
 use crate::timestamps::Read;
 use checker::timestamped::shards::{Label, home};
-use checker::{Options, Outcome, Stats, Undecided, Verdict, VerdictKind, Witness};
 use history::{History, Id, TxnId};
+use isolation::{Options, Outcome, Stats, Undecided, Verdict, VerdictKind, Witness};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use timely::worker::Worker;
@@ -67,7 +67,7 @@ pub(crate) fn decide(
         let came = exchange(worker, sent.into_iter().map(|(order, packed)| (0, order, packed)));
         let found = is_first.then(|| {
             let history = merge(came.into_iter().map(|(_, packed)| Ok(packed)))?;
-            let outcome = checker::check(&history, job.claim.level, &job.options);
+            let outcome = evidence::check(&history, job.claim.level, &job.options);
             Ok(Found {
                 outcome: Some(outcome),
                 findings: None,
@@ -305,7 +305,7 @@ fn decide_here(
     // Workers of one machine share its cores.
     let threads = if worker.peers() > 1 { 1 } else { job.options.threads };
     let options = Options { threads, ..job.options.clone() };
-    Ok((Some(checker::check(&history, job.claim.level, &options)), committed))
+    Ok((Some(evidence::check(&history, job.claim.level, &options)), committed))
 }
 
 impl Placed {

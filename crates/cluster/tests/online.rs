@@ -4,10 +4,10 @@
 use checker::timestamped::online::{
     Cold, ColdKey, ColdRecord, ColdTime, Found, Online, Settings, Sharded, Workers,
 };
-use checker::{Level, Rule};
 use corpus::Loopback;
 use history::formats::{Format, ReadOptions, read_bytes};
 use history::{History, Timestamp};
+use isolation::{Level, Rule};
 use std::io;
 use std::time::Duration;
 use taipan_cluster::{Cluster, Gone, Setup, hire, serve};

@@ -7,8 +7,9 @@
 
 use crate::case::{Act, Case, Kind, TableNo};
 use crate::execute::{Fate, Observed, Run, items};
-use checker::{Level, Options, Verdict, check};
+use evidence::check;
 use history::{Builder, History, Lock, Status, TxnId, ValueId};
+use isolation::{Level, Options, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A broken promise.

@@ -373,7 +373,7 @@ mod tests {
     /// What arguments are called leads to a page, too.
     #[test]
     fn names_in_verdicts_are_known() {
-        for level in checker::TABLE {
+        for level in isolation::TABLE {
             assert!(anomaly(level.anomaly).is_ok(), "{} is broken by {}", level.name, level.anomaly);
         }
         for name in [

@@ -6,10 +6,10 @@ use crate::finding::{Case, Cases, Place, Step};
 use crate::labels::Labels;
 use crate::phrase;
 use crate::shorten::{self, Lens};
-use checker::{Argument, Edge, EdgeKind, Evidence, Impossible, Reason, Supposition};
 use history::{
     History, Id, KeyId, Lock, NameRef, OpId, Operation, Predicate, Row, Status, TxnId, ValueId, ValueRef,
 };
+use isolation::{Argument, Edge, EdgeKind, Evidence, Impossible, Reason, Supposition};
 
 /// How deep inferred edges are unfolded; an argument deeper than this is cut with a remark.
 const DEPTH_MAX: usize = 8;
@@ -60,9 +60,9 @@ impl Speaker<'_> {
         }
     }
 
-    fn cases(&self, short: &Self, cases: Option<&checker::Cases>, depth: usize) -> Option<Cases> {
+    fn cases(&self, short: &Self, cases: Option<&isolation::Cases>, depth: usize) -> Option<Cases> {
         let cases = cases?;
-        let told: &[checker::Case] = if depth < DEPTH_MAX { &cases.told } else { &[] };
+        let told: &[isolation::Case] = if depth < DEPTH_MAX { &cases.told } else { &[] };
         let left_out = cases.left_out + cases.told.len() - told.len();
         let told = told.iter().map(|case| Case {
             suppose: self.suppose(&case.suppose),

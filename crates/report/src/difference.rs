@@ -4,7 +4,7 @@
 //! or not its histories are still there.
 
 use crate::printable;
-use checker::VerdictKind;
+use isolation::VerdictKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;

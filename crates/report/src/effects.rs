@@ -3,8 +3,8 @@
 //! What counts as a write is a policy: here every write and delete counts, also one that is undone in the same transaction.
 //! Some databases drop such a write. Where the argument rests on one, that is said, because there the policy decides.
 
-use checker::{EdgeKind, Evidence};
 use history::{History, KeyId, Operation, TxnId, ValueId};
+use isolation::{EdgeKind, Evidence};
 
 /// A sentence for each such write.
 pub(crate) fn notes(history: &History, evidence: &Evidence) -> Vec<String> {
@@ -54,8 +54,9 @@ fn undone(history: &History, txn: TxnId, key: KeyId) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use checker::{Level, Options, Verdict, check};
+    use evidence::check;
     use history::formats::notation;
+    use isolation::{Level, Options, Verdict};
 
     fn noted(text: &str) -> Vec<String> {
         let history = notation::parse(text).expect("the notation is right");

@@ -12,7 +12,7 @@
 //! decided at every level, where Elle concludes it from the kinds of anomaly.
 
 use crate::Finding;
-use checker::{Level, VerdictKind, elle_models, implications};
+use isolation::{Level, VerdictKind, elle_models, implications};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

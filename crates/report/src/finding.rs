@@ -5,12 +5,10 @@ use crate::labels::{Labels, label};
 use crate::shorten::{self, Lens};
 use crate::text::grouped;
 use crate::{Comparison, Part, Violation, argue, context, effects, phrase};
-use checker::{
-    Anomaly, By, Claim, Coverage, Crowd, Evidence, Inventory, Level, Reduced, Stats, Strategy, Verdict,
-    VerdictKind,
-};
+use evidence::{Crowd, Inventory, Reduced};
 use history::formats::jsonl;
 use history::{History, Id, Operation, Transaction};
+use isolation::{Anomaly, By, Claim, Coverage, Evidence, Level, Stats, Strategy, Verdict, VerdictKind};
 
 /// What is told of one check of one file at one level.
 #[derive(Clone, Debug, PartialEq)]

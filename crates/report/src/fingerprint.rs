@@ -3,7 +3,7 @@
 //! Ids, keys and values differ from run to run; the shape does not: the kinds of edges in order, and how many
 //! transactions there are. Where a cycle begins is chance, so of all its beginnings the first in the alphabet counts.
 
-use checker::{Claim, Edge, Evidence};
+use isolation::{Claim, Edge, Evidence};
 
 /// A core without an argument and with more transactions than this is as large as chance made it.
 const COUNTED_MAX: usize = 16;

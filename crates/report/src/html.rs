@@ -15,7 +15,7 @@ use crate::text::{ToldSteps, until};
 use crate::timestamps::basis;
 use crate::told::Tally;
 use crate::{Cases, Finding, Member, Named, Overview, Part, Remark, Step, Surveyed, Told};
-use checker::{Coverage, Level, VerdictKind};
+use isolation::{Coverage, Level, VerdictKind};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// How the page looks.

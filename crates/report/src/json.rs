@@ -1,7 +1,7 @@
 //! One JSON object per finding; the shape is a contract with other programs: `docs/schema/check-output.schema.json`.
 
 use crate::{Alternative, Cases, Comparison, Finding, Member, Search, Step, Trouble, Violation};
-use checker::{By, Claim, Ryow, VerdictKind};
+use isolation::{By, Claim, Ryow, VerdictKind};
 use serde::ser::{Error, SerializeMap};
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
@@ -330,8 +330,8 @@ struct Coverage<'a> {
     could_not_show: Vec<&'a str>,
 }
 
-impl From<&checker::Coverage> for Coverage<'_> {
-    fn from(coverage: &checker::Coverage) -> Self {
+impl From<&isolation::Coverage> for Coverage<'_> {
+    fn from(coverage: &isolation::Coverage) -> Self {
         Self {
             writes: coverage.writes,
             writes_never_read: coverage.unread,

@@ -7,7 +7,7 @@
 use crate::text::timeless;
 use crate::timestamps::basis;
 use crate::{Finding, Told, Trouble};
-use checker::VerdictKind;
+use isolation::VerdictKind;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use std::io;

@@ -1,7 +1,7 @@
 //! Short names for the transactions of an argument: `T1`, `T2`, … in the order in which the argument visits them.
 
-use checker::{Cases, Edge, Evidence};
 use history::TxnId;
+use isolation::{Cases, Edge, Evidence};
 use std::collections::BTreeMap;
 
 /// The labels of an argument's transactions.

@@ -2,7 +2,7 @@
 //! was checked at all of them.
 
 use crate::svg::{COLOURS, escape};
-use checker::{Implication, Level, LevelRow, TABLE, VerdictKind, implications};
+use isolation::{Implication, Level, LevelRow, TABLE, VerdictKind, implications};
 use std::fmt::Write;
 
 const BOX_WIDTH: f64 = 262.0;

@@ -3,7 +3,7 @@
 
 use crate::timestamps::basis;
 use crate::{Detail, Finding, Palette, Told, mermaid, text};
-use checker::VerdictKind;
+use isolation::VerdictKind;
 use std::fmt::Write;
 
 /// Everything a run has to tell, in GitHub's dialect of Markdown.

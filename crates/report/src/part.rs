@@ -2,9 +2,10 @@
 
 use crate::phrase;
 use crate::shorten::Lens;
-use checker::{Closer, Level, Reduced, VerdictKind};
+use evidence::{Closer, Reduced};
 use history::formats::notation;
 use history::{History, OpId};
+use isolation::{Level, VerdictKind};
 use serde::Serialize;
 
 /// What is told of the smallest violated part.

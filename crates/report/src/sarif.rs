@@ -8,7 +8,7 @@ use crate::book::page_of;
 use crate::text::timeless;
 use crate::timestamps::basis;
 use crate::{Finding, Member, Named, Told, Trouble};
-use checker::VerdictKind;
+use isolation::VerdictKind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

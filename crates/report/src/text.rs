@@ -7,7 +7,7 @@ use crate::{Alternative, Cases, Cost, Finding, Member, Part, Step, Surveyed, Tal
 use crate::{printable, shorten};
 use anstyle::{AnsiColor, Style};
 use checker::timestamped::Axiom;
-use checker::{BlindSpot, Coverage, VerdictKind};
+use isolation::{BlindSpot, Coverage, VerdictKind};
 use std::collections::HashSet;
 use std::fmt::Write;
 

@@ -4,8 +4,8 @@
 use crate::shorten::{self, Lens};
 use crate::{Finding, phrase};
 use checker::timestamped::{Axiom, Content, Finding as Broken};
-use checker::{By, Claim, Event, Verdict, VerdictKind, Witness};
 use history::{History, KeyId, TxnId, ValueId};
+use isolation::{By, Claim, Event, Verdict, VerdictKind, Witness};
 use serde::Serialize;
 
 /// One violation of a history that was checked by timestamps.
@@ -69,7 +69,7 @@ impl Finding {
 
     /// With what the results alone come to.
     pub fn compared(self, history: &History, broken: &[Broken], other: &Verdict) -> Self {
-        let named = |anomaly: &checker::Anomaly| anomaly.name.clone();
+        let named = |anomaly: &isolation::Anomaly| anomaly.name.clone();
         let anomaly = match other {
             Verdict::Violated(evidence) => Some(named(&evidence.anomaly)),
             _ => None,

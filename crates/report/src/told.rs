@@ -1,7 +1,7 @@
 //! Everything one run has to tell: findings, and the files that could not be checked.
 
 use crate::{Finding, Overview};
-use checker::{Level, VerdictKind};
+use isolation::{Level, VerdictKind};
 use std::collections::HashSet;
 use std::time::SystemTime;
 

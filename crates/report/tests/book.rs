@@ -5,9 +5,10 @@
 
 mod explained;
 
-use checker::{Implication, Level, LevelRow, Options, TABLE, Verdict, check, implications};
+use evidence::check;
 use explained::explained;
 use history::formats::notation;
+use isolation::{Implication, Level, LevelRow, Options, TABLE, Verdict, implications};
 use std::path::PathBuf;
 use taipan_report::{Detail, Page, Palette, pages};
 

@@ -105,7 +105,7 @@ fn every_violation_is_explained() {
     assert!(GALLERY.len() >= 25);
     for case in GALLERY {
         let finding = finding(case);
-        assert_eq!(finding.verdict, checker::VerdictKind::Violated, "{}", case.name);
+        assert_eq!(finding.verdict, isolation::VerdictKind::Violated, "{}", case.name);
         let shown = format!(
             "{}\n\n{}\n{}\n\n{}",
             case.history,
@@ -215,10 +215,10 @@ fn what_counting_shows_is_told() {
     let gave = (0..6).map(|session| format!("t{session}: r(lock,1) w(lock,0)\n"));
     let text = format!("init: lock=0\n{}{}", took.collect::<String>(), gave.collect::<String>());
     let history = notation::parse(&text).expect("the notation is right");
-    let level = checker::Level::SERIALIZABLE;
-    let verdict = checker::check(&history, level, &checker::Options::default()).verdict;
+    let level = isolation::Level::SERIALIZABLE;
+    let verdict = evidence::check(&history, level, &isolation::Options::default()).verdict;
     let finding =
-        Finding::new("h", checker::Claim::new(level), &history, &verdict, taipan_report::Cost::default());
+        Finding::new("h", isolation::Claim::new(level), &history, &verdict, taipan_report::Cost::default());
     let why = "lock was 0 only 7 times (initially and after 6 writes), yet 8 transactions read 0 and overwrote it, \
                so two of them overwrote the same version";
     let text = taipan_report::text(&finding, Detail::Full, Palette::plain());

@@ -2,10 +2,11 @@
 
 mod explained;
 
-use checker::{Claim, Level, Options, check};
+use evidence::check;
 use explained::explained;
 use history::formats::notation;
 use html5ever::tendril::TendrilSink;
+use isolation::{Claim, Level, Options};
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use std::collections::BTreeSet;
 use taipan_report::{Cost, Finding, Overview, Remark, Surveyed, Told, Trouble, pages};
@@ -123,12 +124,12 @@ fn a_page_with_everything_is_sound() {
     let accepted = notation::parse("s1: w(x,1)").expect("well written");
     let verdict = check(&accepted, Level::SERIALIZABLE, &Options::default()).verdict;
     let accepted = Finding::new(file, Claim::new(Level::SERIALIZABLE), &accepted, &verdict, Cost::default());
-    let coverage = checker::coverage(&history);
+    let coverage = isolation::coverage(&history);
     let causal = Claim::new(Level::parse("causal").expect("a name of the table"));
     let open =
         Finding::undecided(file, causal, "the time is <up>".to_owned(), violated.size, Cost::default());
     let remark = |at, until| Remark { at, until, text: "</script><b>paused".to_owned() };
-    let survey = checker::survey(
+    let survey = evidence::survey(
         &history,
         |level| Ok::<_, ()>(check(&history, level, &Options::default()).verdict),
         |_, _| Ok(None),

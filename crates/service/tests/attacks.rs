@@ -2,7 +2,7 @@
 //! ends when it is told to.
 
 use checker::timestamped::online::Settings;
-use checker::{Level, Rule};
+use isolation::{Level, Rule};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The engine over restarts: whatever the order of arrival and wherever it is stopped, what is told is the same, once.
 
 use checker::timestamped::online::{Cold, Here, Settings, Workers};
-use checker::{Level, Rule};
+use isolation::{Level, Rule};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use std::collections::BTreeSet;
@@ -158,7 +158,7 @@ fn a_checkpoint_that_is_no_good_is_named() {
         Err(error) => error.to_string(),
     };
     let mut other = settings();
-    other.settings.level = checker::Level::SERIALIZABLE;
+    other.settings.level = isolation::Level::SERIALIZABLE;
     let said = refusal(other);
     assert!(said.contains("journal-1: ") && said.contains("use that level"), "{said}");
     let checkpoint = folder.path().join("checkpoint-1");

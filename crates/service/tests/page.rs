@@ -1,7 +1,7 @@
 //! The page in a real browser: Chromium, headless.
 
 use checker::timestamped::online::Settings;
-use checker::{Level, Rule};
+use isolation::{Level, Rule};
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;

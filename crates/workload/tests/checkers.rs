@@ -1,8 +1,9 @@
 //! Histories of some size against the checkers that people use: the black-box one and the one by
 //! timestamps. They and the simulator were written apart, so each is a test of the other.
 
-use checker::{Level, Options, Verdict, timestamped};
+use checker::timestamped;
 use history::{Builder, History};
+use isolation::{Level, Options, Verdict};
 use taipan_workload::{Bug, Certification, Config, Fields, Plant, Settings, Simulation, Strength, Workload};
 
 fn run(config: &Config) -> History {
@@ -28,11 +29,11 @@ const POINTS: [Workload; 5] = [
 
 fn options() -> Options {
     let timeout = std::time::Duration::from_secs(60);
-    Options { budget: checker::Budget::unlimited().with_timeout(timeout), ..Options::default() }
+    Options { budget: isolation::Budget::unlimited().with_timeout(timeout), ..Options::default() }
 }
 
 fn expect_verdict(config: &Config, level: Level, expected: &str) {
-    let outcome = checker::check(&run(config), level, &options());
+    let outcome = evidence::check(&run(config), level, &options());
     let detail = match &outcome.verdict {
         Verdict::Violated(evidence) => format!("{evidence:?}"),
         Verdict::Undecided(why) => format!("{why:?}"),

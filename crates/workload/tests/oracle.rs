@@ -1,8 +1,9 @@
 //! Small simulated histories against the exhaustive oracle: healthy ones keep what the database promises,
 //! planted bugs break exactly what they are said to break.
 
-use checker::{Level, Options, Verdict, implications, oracle::oracle};
 use history::{Builder, History};
+use isolation::{Level, Options, Verdict, implications};
+use oracle::oracle;
 use std::collections::HashSet;
 use taipan_workload::{
     Bug, Certification, Config, Fields, Plant, Settings, Simulation, Strength, Summary, Workload,

@@ -1,7 +1,7 @@
 //! Holds an argument against the history: each step by itself, each case, and the name.
 
 use history::{History, Id, KeyId, OpId, Operation, Row, Status, TxnId, ValueId, ValueRef};
-use taipan_checker::{
+use isolation::{
     Argument, Case, Cases, Edge, EdgeKind, Evidence, Impossible, Level, Reason, Rule, Supposition,
 };
 

@@ -8,13 +8,14 @@ mod cases;
 mod judge;
 
 use cases::{expect_no_fault, seeds};
+use evidence::check;
 use history::formats::notation;
 use history::{History, TxnId};
+use isolation::{Anomaly, Case, Evidence, Level, Options, Rule, Verdict};
 use judge::Judge;
+use oracle::tiny::{Mix, Shape};
 use std::cell::Cell;
 use std::sync::Arc;
-use taipan_checker::oracle::tiny::{Mix, Shape};
-use taipan_checker::{Anomaly, Case, Evidence, Level, Options, Rule, Verdict, check};
 
 fn levels() -> Vec<Level> {
     let names = [

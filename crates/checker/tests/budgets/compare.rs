@@ -1,14 +1,13 @@
 //! What may be said of a history when a budget ends the work at any place: what is said without a budget, or nothing.
 
+use certify::{Certificate, Ruling, certify};
+use evidence::{Fragment, add_proof, check, check_sharing, instead, inventory, reduce, survey};
 use history::History;
+use isolation::{Budget, Level, Options, Rule, Strategy, Undecided, Verdict, VerdictKind};
+use oracle::{oracle, tiny::Random};
+use search::LookedAt;
 use std::convert::Infallible;
-use taipan_checker::certify::{Certificate, Ruling, certify};
-use taipan_checker::oracle::{oracle, tiny::Random};
 use taipan_checker::timestamped;
-use taipan_checker::{
-    Budget, Fragment, Level, LookedAt, Options, Rule, Strategy, Undecided, Verdict, VerdictKind, add_proof,
-    check, check_sharing, instead, inventory, reduce, survey,
-};
 
 /// Ends work at many places, and compares.
 pub(crate) struct Comparison<'r> {

@@ -7,8 +7,8 @@ mod compare;
 use compare::Comparison;
 use history::History;
 use history::formats::notation;
-use taipan_checker::oracle::tiny::{Mix, Random, Shape};
-use taipan_checker::{Level, Options, Ryow};
+use isolation::{Level, Options, Ryow};
+use oracle::tiny::{Mix, Random, Shape};
 
 /// A quarter of the random histories where time is short.
 fn seeds(count: u64) -> std::ops::Range<u64> {

@@ -5,9 +5,9 @@ pub(crate) mod mutants;
 
 use history::History;
 use history::formats::notation;
+use isolation::{Level, Rule};
+use oracle::tiny::{Shape, shrink};
 use std::ops::Range;
-use taipan_checker::oracle::tiny::{Shape, shrink};
-use taipan_checker::{Level, Rule};
 
 /// Serializability and snapshot isolation, with and without session and real-time order.
 pub(crate) fn strong_levels() -> Vec<Level> {

@@ -1,10 +1,10 @@
 //! Certificates that are not what they were.
 
 use super::strong_levels;
+use certify::{Certificate, Claim, Mention};
 use history::{History, TxnId};
-use taipan_checker::certify::{Certificate, Claim, Mention};
-use taipan_checker::oracle::tiny::Random;
-use taipan_checker::{Level, Ryow};
+use isolation::{Level, Ryow};
+use oracle::tiny::Random;
 
 fn mutate_mentions(history: &History, mentions: &mut Vec<Mention<'_>>, random: &mut Random) {
     let some = |random: &mut Random| {

@@ -2,9 +2,9 @@
 
 use history::formats::{Warnings, jsonl};
 use history::{Builder, History, Name, Timestamp};
+use isolation::Level;
+use oracle::tiny::Random;
 use std::collections::BTreeMap;
-use taipan_checker::Level;
-use taipan_checker::oracle::tiny::Random;
 use taipan_checker::timestamped::online::{Found, Kind, Online, Settings};
 
 fn part(lines: &[String]) -> History {

@@ -1,8 +1,8 @@
 //! Random histories with timestamps, and faults to plant in them.
 
 use history::{Name, Status, Timestamp};
+use oracle::tiny::{Random, Shape, Sketch};
 use std::collections::BTreeMap;
-use taipan_checker::oracle::tiny::{Random, Shape, Sketch};
 
 /// How timestamps are drawn.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! Findings told as evidence: one history a line of argument.
 
 use history::formats::notation;
+use isolation::{EdgeKind, Level, Options, Rule, Verdict};
 use taipan_checker::timestamped::{self, Axiom};
-use taipan_checker::{EdgeKind, Level, Options, Rule, Verdict};
 
 fn level(rule: Rule) -> Level {
     Level::new(rule, true, true)
@@ -88,8 +88,7 @@ fn the_papers_example_fails_by_timestamps_only() {
     si(text, "G-single 2:0 -ts-> 3:0 3:0 -rw-> 2:0");
     let history = notation::parse(text).expect("the notation is right");
     let level = Level::new(Rule::SnapshotIsolation, false, false);
-    let verdict =
-        taipan_checker::oracle::oracle(&history, level, &Options::default()).expect("three transactions");
+    let verdict = oracle::oracle(&history, level, &Options::default()).expect("three transactions");
     assert!(matches!(verdict, Verdict::Accepted(_)));
 }
 

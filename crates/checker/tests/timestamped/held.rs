@@ -5,8 +5,8 @@ use crate::drawn::Times;
 use crate::online::{lines, part, safe_watermark};
 use crate::unknown::{LEVELS, drawn, is_accepted, shapes};
 use history::{History, Timestamp};
-use taipan_checker::Level;
-use taipan_checker::oracle::tiny::{Random, shrink};
+use isolation::Level;
+use oracle::tiny::{Random, shrink};
 use taipan_checker::timestamped::online::{Found, Here, Kind, Online, Settings, Sharded};
 use taipan_checker::timestamped::{self, Axiom};
 

@@ -4,9 +4,9 @@
 //! state is a plain map that is copied whenever that is simpler.
 
 use history::{Name, Status, Timestamp};
+use oracle::tiny::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use taipan_checker::oracle::tiny::{Condition, Datum, Rows, Sketch, SketchOp, SketchTxn};
 use taipan_checker::timestamped::Axiom;
 
 /// A violation, with transactions as places in the sketch and operations as places in the transaction.

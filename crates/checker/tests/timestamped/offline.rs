@@ -3,10 +3,10 @@
 use crate::drawn::{self, Times};
 use crate::naive::{self, Asked, Told};
 use history::{History, Id, Status, ValueId, ValueRef};
-use taipan_checker::oracle::oracle;
-use taipan_checker::oracle::tiny::{Datum, Shape, Sketch, shrink};
+use isolation::{Level, Options, Rule, Undecided, Verdict};
+use oracle::oracle;
+use oracle::tiny::{Datum, Shape, Sketch, shrink};
 use taipan_checker::timestamped::{self, Content, Finding};
-use taipan_checker::{Level, Options, Rule, Undecided, Verdict};
 
 const LEVELS: [(Level, Asked); 6] = [
     level(Rule::SnapshotIsolation, false, false),

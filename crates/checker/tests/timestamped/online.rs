@@ -5,14 +5,14 @@ use crate::drawn::{self, Times};
 use crate::naive;
 use history::formats::{Format, ReadOptions, read_bytes, write_string};
 use history::{History, Id, Status, Timestamp, Transaction};
+use isolation::{Level, Options, Rule, Ryow};
+use oracle::tiny::{Random, Shape, Sketch};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use taipan_checker::oracle::tiny::{Random, Shape, Sketch};
 use taipan_checker::timestamped::online::{
     Cold, ColdKey, ColdRecord, ColdTime, Datum, Found, Kind, MemoryCold, Online, Settings,
 };
 use taipan_checker::timestamped::{self, Axiom, Content, Finding};
-use taipan_checker::{Level, Options, Rule, Ryow};
 
 const fn level(rule: Rule, session: bool) -> Level {
     Level::new(rule, session, false)
@@ -272,7 +272,7 @@ fn agree(shape: &Shape, times: Times, feed: Feed, level: Level) -> usize {
         Ok(found) => found,
         Err(_) => {
             let differs = |history: &History| compare(&Sketch::of(history), level, feed).is_err();
-            let small = Sketch::of(&taipan_checker::oracle::tiny::shrink(&sketch.build(), differs));
+            let small = Sketch::of(&oracle::tiny::shrink(&sketch.build(), differs));
             let why = compare(&small, level, feed).expect_err("shrinking keeps the difference");
             panic!("{feed:?}, {level:?}:\n{small}\n{why}");
         }

@@ -7,8 +7,8 @@
 
 use crate::naive::{self, Asked, Effects, Run, all_keys, commit_order, normal, snapshots};
 use history::{Name, Status, Timestamp};
+use oracle::tiny::{Datum, Sketch};
 use std::collections::BTreeMap;
-use taipan_checker::oracle::tiny::{Datum, Sketch};
 
 /// So many placements are tried.
 const TRIES_MAX: usize = 200_000;

@@ -3,9 +3,9 @@
 use crate::drawn::{self, Times};
 use crate::naive;
 use history::{History, Id, Name, Status, Timestamp};
-use taipan_checker::oracle::tiny::{Datum, Random, Shape, Sketch, SketchOp};
+use isolation::{Level, Options, Rule};
+use oracle::tiny::{Datum, Random, Shape, Sketch, SketchOp};
 use taipan_checker::timestamped::{self, Axiom, Finding};
-use taipan_checker::{Level, Options, Rule};
 
 const SI: Level = Level::new(Rule::SnapshotIsolation, true, false);
 

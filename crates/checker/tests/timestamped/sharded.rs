@@ -4,13 +4,13 @@
 use crate::drawn::{self, Times};
 use crate::online::{Kept, LEVELS, lines, part, safe_watermark, shapes};
 use history::{History, Id, Timestamp};
+use isolation::{Level, Rule, Ryow};
+use oracle::tiny::{Random, Shape, Sketch};
 use std::io;
-use taipan_checker::oracle::tiny::{Random, Shape, Sketch};
 use taipan_checker::timestamped::Axiom;
 use taipan_checker::timestamped::online::{
     Cold, Counters, Found, Here, Kind, MemoryCold, Online, Settings, Sharded, Workers,
 };
-use taipan_checker::{Level, Rule, Ryow};
 
 /// What happens to a checker.
 #[derive(Clone, Debug)]
@@ -241,7 +241,7 @@ fn agree(shape: &Shape, times: Times, draw: Draw, level: Level, workers: usize) 
         Ok(outcome) => outcome,
         Err(_) => {
             let differs = |history: &History| compare(&Sketch::of(history), level, draw, workers).is_err();
-            let small = Sketch::of(&taipan_checker::oracle::tiny::shrink(&sketch.build(), differs));
+            let small = Sketch::of(&oracle::tiny::shrink(&sketch.build(), differs));
             let why = compare(&small, level, draw, workers).expect_err("shrinking keeps the difference");
             panic!("{draw:?}, {level:?}, {workers} workers:\n{small}\n{why}");
         }

@@ -2,12 +2,12 @@
 
 use crate::drawn::{self, Times};
 use history::{Builder, Copier, History, Id, TxnId};
-use taipan_checker::oracle::tiny::{Random, Shape};
+use isolation::{Level, Options, Outcome, Rule, Verdict};
+use oracle::tiny::{Random, Shape};
 use taipan_checker::timestamped::shards::{
     Sessions, Shard, Suspects, Whole, applies, conclude, digest, stronger,
 };
 use taipan_checker::timestamped::{self, Finding};
-use taipan_checker::{Level, Options, Outcome, Rule, Verdict};
 
 const LEVELS: [Level; 5] = [
     Level::new(Rule::SnapshotIsolation, false, false),

@@ -1,9 +1,9 @@
 //! Parts in the order of commits, against the whole.
 
 use history::{Builder, History, Lock, Timestamp, ValueId};
-use taipan_checker::oracle::tiny::Random;
+use isolation::{Level, Options, Rule};
+use oracle::tiny::Random;
 use taipan_checker::timestamped::{self, Stopped, Streamed};
-use taipan_checker::{Level, Options, Rule};
 
 /// One transaction: session, start, commit, and operations (is it a write, key, value).
 type Txn = (i64, i64, i64, Vec<(bool, i64, i64)>);
@@ -99,7 +99,7 @@ fn parts_are_accepted_exactly_if_the_whole_is() {
                     violated += 1
                 }
                 // Where no value was written twice, results tell who was read as well as timestamps do.
-                let tested = taipan_checker::coverage(&whole(&txns));
+                let tested = isolation::coverage(&whole(&txns));
                 if is_clean && tested.ambiguous == 0 {
                     assert_eq!(streamed.coverage(), tested, "seed {seed} at {level}: {txns:?}");
                     covered += 1;

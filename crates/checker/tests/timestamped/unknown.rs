@@ -4,9 +4,9 @@ use crate::drawn::{self, Times};
 use crate::naive::{self, Asked};
 use crate::placements;
 use history::{History, Status, Timestamp};
-use taipan_checker::oracle::tiny::{Random, Shape, Sketch, shrink};
+use isolation::{Level, Options, Rule, Undecided, Verdict};
+use oracle::tiny::{Random, Shape, Sketch, shrink};
 use taipan_checker::timestamped::{self, Axiom};
-use taipan_checker::{Level, Options, Rule, Undecided, Verdict};
 
 pub(crate) const LEVELS: [(Level, Asked); 6] = [
     level(Rule::SnapshotIsolation, false, false),

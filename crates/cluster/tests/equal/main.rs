@@ -9,11 +9,11 @@ mod slices;
 mod together;
 mod told;
 
-use checker::{Claim, Level, Options, Passes, Rule};
 use corpus::Loopback;
 use drawn::{History, histories};
 use history::Interrupt;
 use history::formats::{Format, ReadOptions, SplitBy, read_path, split, write_path};
+use isolation::{Claim, Level, Options, Passes, Rule};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taipan_cluster::{Answer, Cluster, Failure, Job, Monitor, Setup, Share};
@@ -39,8 +39,8 @@ fn job(setup: Setup, paths: Vec<PathBuf>, share: Share, level: Level, by: By) ->
     let passes = Passes { timestamps: by != By::Results, ..Passes::default() };
     let options = Options { threads: 1, passes, ..Options::default() };
     let claim = Claim::new(level).by(match by {
-        By::Timestamps => checker::By::Timestamps,
-        By::Results | By::Whatever => checker::By::Results,
+        By::Timestamps => isolation::By::Timestamps,
+        By::Results | By::Whatever => isolation::By::Results,
     });
     let find_level = |name: &str| Level::parse(name).ok();
     Job { setup, paths, share, claim, find_level, options, reading: ReadOptions::default(), monitor }
@@ -277,15 +277,15 @@ fn processes_that_disagree_and_files_that_are_none_are_told() {
     let size = bytes.len();
     type Change<'a> = &'a (dyn Fn(&mut Job) + Sync);
     let strict = Level::new(Rule::SnapshotIsolation, true, true);
-    let vendor = checker::Vendor { database: "postgres", level: "repeatable read", logical: false };
+    let vendor = isolation::Vendor { database: "postgres", level: "repeatable read", logical: false };
     let cases: [(Change<'_>, String); 11] = [
         (&|job| job.claim.level = SER, format!("the level is {SER} for process 1 and {SI} for process 0")),
         (&|job| job.claim.level = strict, format!("the level is {strict} for process 1 and {SI}")),
         (
-            &|job| job.claim.by = checker::By::Results,
+            &|job| job.claim.by = isolation::By::Results,
             "--by is results for process 1 and timestamps".to_owned(),
         ),
-        (&|job| job.claim.ryow = checker::Ryow::May, "--ryow is may for process 1 and must".to_owned()),
+        (&|job| job.claim.ryow = isolation::Ryow::May, "--ryow is may for process 1 and must".to_owned()),
         (&|job| job.claim.clock_skew = 5, "--clock-skew is 5 for process 1 and 0 for".to_owned()),
         (&|job| job.claim.mixed = true, "--mixed is true for process 1 and false".to_owned()),
         (&|job| job.claim.vendor = Some(vendor), "--profile is postgres repeatable read for".to_owned()),

@@ -2,9 +2,9 @@
 //! on both sides of where it is cut.
 
 use super::{By, SER, SI, STRONG_SI, compare, drawn, job};
-use checker::{Level, Rule};
 use history::formats::{Format, ReadOptions, Writing, read_path, stretches, write_path};
 use history::{Builder, History, Lock};
+use isolation::{Level, Rule};
 use std::path::Path;
 use taipan_cluster::{Failure, Setup, Share};
 

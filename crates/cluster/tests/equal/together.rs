@@ -1,9 +1,9 @@
 //! One component by all workers together: the polynomial levels by results, on random histories of registers.
 
 use super::{By, History, compare, job, processes, sharded};
-use checker::{Level, Rule};
 use history::formats::{Format, ReadOptions, SplitBy, read_path};
 use history::{Builder, Lock, NameRef, Status, ValueId};
+use isolation::{Level, Rule};
 use std::path::Path;
 use taipan_cluster::{Setup, Share};
 

@@ -2,8 +2,8 @@
 
 use super::By;
 use checker::timestamped::{self, Finding};
-use checker::{Edge, Evidence, Level, Options, Verdict};
 use history::{History, Id, TxnId};
+use isolation::{Edge, Evidence, Level, Options, Verdict};
 use taipan_cluster::Answer;
 
 /// What one process says.
@@ -16,7 +16,7 @@ pub(crate) fn alone(history: &History, level: Level, by: By) -> Vec<String> {
             return tell(history, &outcome.verdict, Some(&findings));
         }
     }
-    tell(history, &checker::check(history, level, &options).verdict, None)
+    tell(history, &evidence::check(history, level, &options).verdict, None)
 }
 
 /// What many say.

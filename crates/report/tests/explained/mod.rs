@@ -1,7 +1,8 @@
 //! A tiny history as `taipan explain` tells it.
 
-use checker::{Level, Options, Verdict, check, look_closer, reduce};
+use evidence::{check, look_closer, reduce};
 use history::formats::notation;
+use isolation::{Level, Options, Verdict};
 use taipan_report::{Cost, Finding, Part};
 
 /// What is found in a history at a level, with its smallest violated part.
@@ -11,7 +12,7 @@ pub(crate) fn explained(file: &str, level: &str, text: &str) -> Finding {
     let options = Options::default();
     let judge = |part: &history::History| check(part, level, &options).verdict;
     let verdict = judge(&history);
-    let finding = Finding::new(file, checker::Claim::new(level), &history, &verdict, Cost::default());
+    let finding = Finding::new(file, isolation::Claim::new(level), &history, &verdict, Cost::default());
     let Verdict::Violated(evidence) = verdict else { panic!("it is {}: {text}", finding.verdict) };
     let reduced =
         reduce(&history, level, &options, &evidence, judge).expect("the core is violated by itself");
