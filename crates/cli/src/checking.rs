@@ -476,8 +476,8 @@ impl<'f> Checking<'f> {
             let let_go = checker::let_go_by_halves(&opened.history);
             if let_go > 0 {
                 finding = finding.noted(format!(
-                    "{let_go} operations are not judged: {} lets a transaction see its own writes beside an older snapshot, \
-                     and what they saw cannot be told apart",
+                    "{let_go} operations are not checked: {} lets a transaction see its own writes together with an older \
+                     snapshot, and their results do not show which they saw",
                     vendor.database
                 ));
             }

@@ -107,8 +107,8 @@ mod several {
             (flags.files.iter().any(|file| crate::input::is_standard_stream(file)), "standard input"),
         ];
         if flags.require.are_set() {
-            return Err("--require cannot be used with --workers or --cluster: what a history tests is measured on the \
-                 whole of it, and workers hold parts; check the file with --require and without workers"
+            return Err("--require cannot be used with --workers or --cluster: coverage is measured on the \
+                 whole history, and workers hold parts; check the file with --require and without workers"
                 .to_owned());
         }
         match alone.into_iter().find(|(asked, _)| *asked) {

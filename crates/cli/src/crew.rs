@@ -46,9 +46,9 @@ mod several {
         }
         let setup = setup_of(flags)?;
         if setup.processes() > 1 && is_limited {
-            return Err("--max-memory is for one process: what is spilled lies beside the state, where other processes \
-                        cannot read it. With --cluster each process holds its share of the keys in memory: more processes, or a \
-                        shorter --longest, make that less. Without --cluster, --workers takes --max-memory"
+            return Err("--max-memory cannot be used with --cluster: data is spilled next to the state, where other processes cannot \
+                        read it. Use more processes or a shorter --longest to reduce the memory of each, or --workers without \
+                        --cluster"
                 .to_owned());
         }
         if let Some(cluster) = &setup.cluster {

@@ -92,7 +92,7 @@ pub(crate) enum Command {
 /// Output form of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON object per line, one per file and level, in the order given
     Json,
@@ -109,7 +109,7 @@ pub(crate) enum Output {
 /// Output form of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListOutput {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON object per line
     Json,
@@ -118,7 +118,7 @@ pub(crate) enum ListOutput {
 /// Output form of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExplainOutput {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON object per line
     Json,
@@ -200,7 +200,7 @@ pub(crate) struct CheckFlags {
     #[arg(long)]
     pub(crate) anomalies: bool,
 
-    /// Output form
+    /// Output format
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
 
@@ -339,14 +339,13 @@ pub(crate) struct SmtFlags {
 /// Explain why a history violates a level
 ///
 /// Finds a minimal violating history and argues about it step by step. It can be saved as a history of its own, small
-/// enough for a bug report. Reads of transactions that were left out are left out, too.
+/// enough for a bug report. Reads of values that removed transactions wrote are removed, too.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status: same as `taipan check`.
 More options and examples: taipan help explain")]
 #[command(after_long_help = "\
-Exit status: same as `taipan check`; with --anomaly 0, or 3 if no page has that
-name.
+Exit status: same as `taipan check`; with --anomaly 0, or 3 if the name is unknown.
 
 Examples:
   taipan explain history.jsonl
@@ -391,7 +390,7 @@ pub(crate) struct ExplainFlags {
     #[arg(long = "levels", value_name = "FILE.toml")]
     pub(crate) levels_file: Option<PathBuf>,
 
-    /// Output form
+    /// Output format
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: ExplainOutput,
 
@@ -408,7 +407,7 @@ pub(crate) struct ExplainFlags {
 /// Compare two histories or two saved results
 ///
 /// A and B are histories, which are checked, or saved results of `taipan check --output json`. Reports which levels,
-/// anomalies and amounts of coverage differ. Files within results are matched by name, unless each has only one.
+/// anomalies and coverage differ. Files within results are matched by name, unless each has only one.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 no difference, 1 they differ, 3 usage or input error.
@@ -439,7 +438,7 @@ pub(crate) struct DiffFlags {
     #[arg(long, value_name = "LEVEL", value_parser = levels(), hide_possible_values = true, value_delimiter = ',')]
     pub(crate) level: Vec<Level>,
 
-    /// Output form
+    /// Output format
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: ListOutput,
 
@@ -494,7 +493,7 @@ pub(crate) struct CertifyFlags {
     #[arg(long, value_name = "WHAT")]
     pub(crate) assume: Vec<Assumption>,
 
-    /// Most that the clients' clocks differ
+    /// Largest difference between two clients' clocks
     ///
     /// In the history's own unit of time.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<i64>(0.., "1000"))]
@@ -504,7 +503,7 @@ pub(crate) struct CertifyFlags {
     #[arg(long, value_name = "POLICY", default_value = "must")]
     pub(crate) ryow: Ryow,
 
-    /// Output form
+    /// Output format
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: ListOutput,
 
@@ -541,7 +540,7 @@ pub(crate) struct ReadingFlags {
     pub(crate) lenient: bool,
 
     /// Accept histories with no committed transaction
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) allow_empty: bool,
 }
 
@@ -558,17 +557,17 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "WHAT")]
     pub(crate) assume: Vec<Assumption>,
 
-    /// Most that the clients' clocks differ
+    /// Largest difference between two clients' clocks
     ///
     /// In the history's own unit of time.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<i64>(0.., "1000"))]
     pub(crate) clock_skew: i64,
 
     /// Read-your-own-writes policy
-    #[arg(long, value_name = "POLICY", default_value = "must")]
+    #[arg(long, value_name = "POLICY", default_value = "must", hide_short_help = true)]
     pub(crate) ryow: Ryow,
 
-    /// Check each transaction at its `level` field
+    /// Check each transaction at the level in its `level` field
     ///
     /// Transactions without the field are checked at --level.
     #[arg(long)]
@@ -626,7 +625,7 @@ Examples:
   taipan convert run.edn run.jsonl
   # to the compact binary format
   taipan convert run.jsonl run.tph
-  # to read it
+  # readable, on stdout
   taipan convert --to notation run.jsonl -")]
 pub(crate) struct ConvertFlags {
     /// The history to read
@@ -659,7 +658,7 @@ pub(crate) struct StatsFlags {
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Output form
+    /// Output format
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: ListOutput,
 
@@ -700,7 +699,7 @@ pub(crate) struct LevelsFlags {
     #[arg(long = "levels", value_name = "FILE.toml")]
     pub(crate) levels_file: Option<PathBuf>,
 
-    /// Output form
+    /// Output format
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: LevelsOutput,
 }
@@ -708,7 +707,7 @@ pub(crate) struct LevelsFlags {
 /// Output form of the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LevelsOutput {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON object per line
     Json,
@@ -734,7 +733,10 @@ mod tests {
 
     #[test]
     fn short_help_fits_on_a_screen() {
-        for command in Cli::command().get_subcommands() {
+        let mut cli = Cli::command();
+        // With the global options.
+        cli.build();
+        for command in cli.get_subcommands() {
             let help = command.clone().term_width(COLUMNS_MAX).render_help().to_string();
             let lines = help.lines().count();
             assert!(lines <= LINES_MAX, "taipan {} -h has {lines} lines:\n{help}", command.get_name());

@@ -114,7 +114,7 @@ impl Live {
     /// How things stand, in a few words.
     pub(crate) fn standing(&self) -> String {
         match (self.count, self.undecided) {
-            (0, 0) => format!("{} in order", self.settled()),
+            (0, 0) => format!("{} ordered", self.settled()),
             (0, undecided) => format!("{undecided} results undecided"),
             (count, _) => format!("{count} violations"),
         }

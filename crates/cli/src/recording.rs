@@ -260,7 +260,7 @@ fn impossible(fault: Fault, database: &str) -> String {
             "a temporary server, such as postgres:temp or mariadb:temp"
         }
     };
-    format!("--fault {}: {database} cannot be disturbed so; it needs {needs}", fault.name())
+    format!("--fault {}: {database} does not support this fault; it needs {needs}", fault.name())
 }
 
 /// The level that is checked while the database runs: by timestamps, so without the orders that another
@@ -338,7 +338,7 @@ pub(crate) fn guarantee(database: &str, isolation: &Isolation) -> String {
     let possible = promised.allows();
     match isolation.logical {
         Some(_) => format!(
-            "{vendor}'s {title} is no level of the literature: plain reads see a snapshot, locking reads and writes the \
+            "{vendor}'s {title} matches no level of the literature: plain reads see a snapshot, locking reads and writes the \
              newest rows; {possible}."
         ),
         None => format!("{vendor}'s {title} is {}: {possible}.", promised.name().replace('-', " ")),

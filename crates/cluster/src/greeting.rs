@@ -125,7 +125,7 @@ fn described(path: &Path) -> Vec<(String, String)> {
 fn size_and_hash(path: &Path) -> io::Result<String> {
     // What is read from a pipe is gone.
     if !std::fs::metadata(path)?.is_file() {
-        return Ok("no regular file".to_owned());
+        return Ok("not a regular file".to_owned());
     }
     let mut file = File::open(path)?;
     let (mut hash, mut size) = (Xxh3::new(), 0);
@@ -172,7 +172,7 @@ pub(crate) fn hear(stream: &mut TcpStream, until: Instant) -> io::Result<(usize,
     if magic != MAGIC || len > LEN_MAX {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "what answers there is no process of this version",
+            "the process at this address is not a taipan of this version",
         ));
     }
     // Memory follows what comes, not what is announced.

@@ -167,7 +167,7 @@ impl Setup {
         let local = ProcessBuilder::new_typed_vector(self.workers, hooks.refill.clone(), hooks.spill.clone());
         let (builders, guard) =
             initialize_networking_from_sockets(local, sockets, cluster.process, self.workers, hooks)
-                .map_err(|error| Failure::Connection(format!("the connections failed: {error}")))?;
+                .map_err(|error| Failure::Connection(format!("cannot set up the connections: {error}")))?;
         Ok((builders.into_iter().map(AllocatorBuilder::Tcp).collect(), Box::new(guard)))
     }
 }
@@ -263,7 +263,7 @@ impl Cluster {
                     greeting::say(&mut stream, self.process, meeting.greeting)?;
                     let (number, theirs) = greeting::hear(&mut stream, meeting.end())?;
                     if number != other {
-                        let said = format!("what answers there is process {number}");
+                        let said = format!("the process at this address is process {number}");
                         return Err(io::Error::new(io::ErrorKind::InvalidData, said));
                     }
                     meeting.compare(self.process, other, &theirs, address);

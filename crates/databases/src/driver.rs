@@ -302,7 +302,12 @@ impl Failure {
         // The kind says it without the number: "connection refused".
         let io = causes.filter_map(|error| error.downcast_ref::<std::io::Error>()).last();
         let is_known = |error: &&std::io::Error| error.raw_os_error().is_some();
-        let cause = io.filter(is_known).map_or_else(|| error.to_string(), |error| error.kind().to_string());
+        let mut cause =
+            io.filter(is_known).map_or_else(|| error.to_string(), |error| error.kind().to_string());
+        // Wrapped errors repeat what wraps them, and only the last part says what is wrong.
+        if let Some(at) = cause.find("failed to lookup address information") {
+            cause = format!("unknown host name ({})", cause.split_off(at));
+        }
         Self::Unreachable { server, cause }
     }
 

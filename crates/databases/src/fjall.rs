@@ -38,9 +38,9 @@ pub(crate) const VENDOR: Vendor = Vendor {
     forms: &[
         target::store(
             "fjall:",
-            "fjall in a temporary folder; fjall:?probe=size reads by way of size_of first",
+            "fjall in a temporary folder; fjall:?probe=size calls size_of before each read",
         ),
-        target::store("fjall:PATH", "a folder of fjall"),
+        target::store("fjall:PATH", "a fjall folder"),
     ],
     open,
 };

@@ -160,7 +160,7 @@ impl Follower {
     pub fn reconnect(&mut self) -> Result<(), Failure> {
         if self.options.slot.is_none() {
             return Err(Failure::mistake(
-                "the connection was lost, and the replication slot with it; with a state folder the slot stays",
+                "the connection was lost, and the replication slot with it; use --state FOLDER to keep the slot",
             ));
         }
         self.connection = PostgresConnection::open(&self.config, Limit::default().for_connecting())?;
@@ -282,8 +282,7 @@ impl Follower {
                 }
                 Some(Change::Emptied { tables }) => {
                     let message = format!(
-                        "{tables}: TRUNCATE cannot be followed; what is read of these tables from here on may be told \
-                         to be wrong"
+                        "{tables}: TRUNCATE cannot be followed; later reads of these tables may be reported as wrong"
                     );
                     changes.troubles.push(message);
                 }

@@ -462,7 +462,7 @@ impl Play<'_> {
             self.settle()?;
         }
         if self.sessions.iter().any(|actor| actor.waiting.is_some()) {
-            return Err(Failure::Silent { message: "sessions wait for each other without end".to_owned() });
+            return Err(Failure::Silent { message: "the sessions wait for each other forever".to_owned() });
         }
         let last = as_rows(&self.observer.send(&format!("SELECT id, value FROM {TABLE} ORDER BY id"))?);
         let committed = self.sessions.iter().map(|actor| actor.state == State::Committed).collect();

@@ -44,8 +44,9 @@ impl Redb {
     }
 
     fn open(path: &Path, folder: Option<Scratch>) -> Result<Self, Failure> {
-        let database = redb::Database::create(path)
-            .map_err(|error| Failure::mistake(format!("cannot open redb at {}: {error}", path.display())))?;
+        let database = redb::Database::create(path).map_err(|error| {
+            Failure::mistake(format!("cannot open the redb file {}: {error}", path.display()))
+        })?;
         Ok(Self { database: Arc::new(database), _folder: folder })
     }
 }

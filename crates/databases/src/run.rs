@@ -556,7 +556,7 @@ impl Worker<'_> {
             return Err(hangs);
         }
         *replaced = Some(Instant::now());
-        self.options.progress.note(format!("{hangs} to a new connection: it hung, and was replaced"));
+        self.options.progress.note(format!("{hangs} to a new connection: the server hung and was replaced"));
         Ok(())
     }
 }

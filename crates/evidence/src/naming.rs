@@ -36,7 +36,7 @@ pub(crate) fn name(history: &History, argument: &Argument) -> Anomaly {
             ("G0".to_owned(), Some("clocks contradict the session order"))
         }
         0 if count(EdgeKind::Added) == edges.len() => {
-            ("cyclic-versions".to_owned(), Some("versions in a circle"))
+            ("cyclic-versions".to_owned(), Some("cyclic version order"))
         }
         0 if count(EdgeKind::Wr) == 0 => ("G0".to_owned(), Some("dirty write")),
         0 => ("G1c".to_owned(), Some("circular information flow")),
@@ -93,7 +93,7 @@ pub(crate) fn common_name(name: &str) -> Option<&'static str> {
         "G1a" => Some("aborted read"),
         "G1b" => Some("intermediate read"),
         "thin-air" => Some("value from nowhere"),
-        "duplicate-rows" => Some("a key twice"),
+        "duplicate-rows" => Some("key returned twice"),
         _ => None,
     }
 }
@@ -111,7 +111,7 @@ fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
     if let Reason::Saw { read, .. } = edge.reason
         && rows::twice(&history.primitive(read)).is_some()
     {
-        return anomaly("duplicate-rows", Some("a key twice"));
+        return anomaly("duplicate-rows", Some("key returned twice"));
     }
     match edge.reason {
         Reason::Missed { read, write } if history.owner(read) == history.owner(write) => {
@@ -137,11 +137,11 @@ fn name_of_read(history: &History, edge: &Edge) -> Anomaly {
 fn impossible(why: Impossible) -> Anomaly {
     match why {
         Impossible::Order => anomaly("impossible-order", Some("rows out of order")),
-        Impossible::Row(_) => anomaly("impossible-row", Some("a row that was not asked for")),
-        Impossible::Count => anomaly("impossible-count", Some("a count that no state gives")),
+        Impossible::Row(_) => anomaly("impossible-row", Some("row outside the query")),
+        Impossible::Count => anomaly("impossible-count", Some("impossible row count")),
         Impossible::Own(_) => anomaly("internal", None),
         Impossible::Differs(..) => anomaly("G-single-item", Some("non-repeatable read")),
-        Impossible::Read(_) => anomaly("impossible-read", Some("a read that nothing explains")),
+        Impossible::Read(_) => anomaly("impossible-read", Some("value the key cannot have held")),
     }
 }
 

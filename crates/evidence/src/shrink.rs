@@ -250,7 +250,7 @@ fn effective(history: &History) -> Vec<TxnId> {
 /// known of them.
 fn unargued(level: Level, transactions: usize) -> Anomaly {
     if transactions > ARGUED_MAX {
-        return Anomaly { name: "no-order".to_owned(), common: Some("no order explains so many together") };
+        return Anomaly { name: "no-order".to_owned(), common: Some("no order explains these transactions") };
     }
     let name = level.row().map_or("violation", |row| row.anomaly);
     Anomaly { name: name.to_owned(), common: None }

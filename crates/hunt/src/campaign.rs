@@ -121,7 +121,9 @@ pub fn campaign(
     watch: &mut dyn FnMut(&Summary) -> bool,
 ) -> Result<Summary, Failure> {
     let Some(first) = options.levels.first() else {
-        return Err(Failure::mistake("no level of this database shows statements committed data only"));
+        return Err(Failure::mistake(
+            "no requested level shows statements only committed data; the hunt needs one that does",
+        ));
     };
     let mut stage = Stage::open(database, *first)?;
     stage.set_patience(options.patience);

@@ -138,9 +138,9 @@ fn complaint(log: &str) -> Option<&str> {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost { sql, message } => write!(f, "connection lost ({message}) at: {sql}"),
+            Self::Lost { sql, message } => write!(f, "connection lost ({message}) in: {sql}"),
             Self::Complaint { line } => write!(f, "the server logged an internal error: {line}"),
-            Self::Hang { sql } => write!(f, "hangs without waiting for a lock: {sql}"),
+            Self::Hang { sql } => write!(f, "a statement hangs without waiting for a lock: {sql}"),
             Self::Setup(failure) => write!(f, "cannot set up the case: {failure}"),
         }
     }

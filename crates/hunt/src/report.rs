@@ -12,7 +12,7 @@ pub fn describe(finding: &Finding, case: &Case) -> Vec<String> {
     match finding {
         Finding::Difference(difference) => describe_difference(difference, case),
         Finding::Level(broken) => vec![format!(
-            "{} is promised, but {} occurred among {}",
+            "{} is promised, but {} occurred in {}",
             broken.level,
             broken.anomaly,
             broken.transactions.join(", ")
@@ -31,7 +31,7 @@ fn describe_difference(difference: &Difference, case: &Case) -> Vec<String> {
         Place::Before(step) => format!("{} matched different rows", name(step)),
         Place::After(step) => format!("{} changed different rows", name(step)),
         Place::Refusal(step) => {
-            format!("{} succeeded in one way of running it and failed in the other", name(step))
+            format!("{} succeeded inside the transaction and failed outside, or the reverse", name(step))
         }
         Place::Table(table) => format!("the table {} differs at the end", case.tables[table.index()]),
     };
@@ -87,7 +87,7 @@ fn seen(case: &Case, run: &Run, number: StepNo) -> Vec<String> {
     };
     match &step.act {
         crate::case::Act::Statement(statement) if statement.target.is_none() => {
-            vec![format!("gives {}", show(&seen.output))]
+            vec![format!("returns {}", show(&seen.output))]
         }
         crate::case::Act::Statement(statement) => {
             let before = statement.before.as_ref().map(|_| format!("matches {}", show(&seen.before)));

@@ -275,7 +275,7 @@ impl Reader {
             Part::Schema => self.case.schema.push(sql),
             Part::Rows => self.case.rows.push(sql),
             Part::Schedule => {
-                let (txn, number) = self.step.take().ok_or("a statement without its session")?;
+                let (txn, number) = self.step.take().ok_or("a statement without a session")?;
                 let act = match (self.statement.take(), sql.as_str()) {
                     (Some(statement), _) => Act::Statement(Box::new(Instrumented { sql, ..statement })),
                     (None, "BEGIN") => Act::Begin,

@@ -122,7 +122,11 @@ impl Habits {
         let conditions = [
             ("G1a", self.aborted_writes, "no aborted transaction wrote"),
             ("G1b", self.overwrites_itself, "no transaction wrote a key twice"),
-            ("lost-update", any(&|it| it.read_and_written > 1), "no two transactions read and wrote one key"),
+            (
+                "lost-update",
+                any(&|it| it.read_and_written > 1),
+                "no two transactions read and wrote the same key",
+            ),
             (
                 "G-single",
                 self.reads_two > 0 && self.writes_two > 0 || any(&|it| it.read_and_written > 1),
@@ -132,11 +136,11 @@ impl Habits {
             (
                 "G2-item",
                 any(&|it| it.read_for_others && it.is_written),
-                "no transaction read what another wrote, and wrote something else",
+                "no transaction read a key that another wrote and wrote a different key",
             ),
-            ("G2", self.predicates, "nothing was read by predicate"),
-            ("…-process", self.two_in_a_session, "no session had two transactions"),
-            ("…-realtime", self.clocks, "there are no clients' clocks"),
+            ("G2", self.predicates, "no range or predicate reads"),
+            ("…-process", self.two_in_a_session, "each session ran one transaction"),
+            ("…-realtime", self.clocks, "no client clocks recorded"),
         ];
         let missing = conditions.into_iter().filter(|&(_, could_be_shown, _)| !could_be_shown);
         missing.map(|(anomaly, _, lacks)| BlindSpot { anomaly, lacks }).collect()

@@ -52,7 +52,7 @@ pub const ANOMALIES: &[AnomalyRow] = &[
     ),
     row(
         "G1",
-        "read of what never was",
+        "aborted, intermediate or circular read",
         &["G1 (Adya)"],
         Sentence(
             "G1 is any of G1a (aborted read), G1b (intermediate read) and G1c (circular information flow).",
@@ -140,11 +140,16 @@ pub const ANOMALIES: &[AnomalyRow] = &[
         OnPage("stale-read-in-a-session"),
     ),
     row("duplicate-elements", "duplicate elements", &["duplicate element"], OnPage("duplicate-elements")),
-    row("duplicate-rows", "a key twice", &["duplicate key", "duplicate row"], OnPage("duplicate-rows")),
-    row("impossible-count", "a count that no state gives", &[], OnPage("impossible-count")),
+    row(
+        "duplicate-rows",
+        "key returned twice",
+        &["a key twice", "duplicate key", "duplicate row"],
+        OnPage("duplicate-rows"),
+    ),
+    row("impossible-count", "impossible row count", &[], OnPage("impossible-count")),
     row("impossible-order", "rows out of order", &[], OnPage("impossible-order")),
-    row("impossible-row", "a row that was not asked for", &[], OnPage("impossible-row")),
-    row("impossible-read", "a read that nothing explains", &[], OnPage("impossible-read")),
+    row("impossible-row", "row outside the query", &[], OnPage("impossible-row")),
+    row("impossible-read", "value the key cannot have held", &[], OnPage("impossible-read")),
     row("incompatible-order", "incompatible order", &["inconsistent order"], OnPage("incompatible-order")),
     row("cycle-of-three", "a cycle of three", &[], OnPage("a-cycle-of-three")),
     row(
@@ -159,14 +164,14 @@ pub const ANOMALIES: &[AnomalyRow] = &[
         &[],
         OnPage("a-transaction-of-unknown-outcome"),
     ),
-    row("no-order", "no order explains so many together", &["no order at all"], OnPage("no-order")),
+    row("no-order", "no order explains these transactions", &["no order at all"], OnPage("no-order")),
     row(
         "G-monotonic",
         "non-monotonic view",
         &[],
         Sentence(
-            "A transaction sees a part of what another one did, and a later operation of it misses the rest, or what \
-             that one depended on. monotonic-view forbids it; see OTV for the simplest case.",
+            "A transaction sees one effect of another transaction, and a later operation misses another effect of it, or \
+             of a transaction that it depends on. monotonic-view forbids it; see OTV for the simplest case.",
         ),
     ),
     row(
@@ -174,8 +179,8 @@ pub const ANOMALIES: &[AnomalyRow] = &[
         "update conflict miss",
         &["no-update-conflict-misses"],
         Sentence(
-            "A dependency cycle with at most one transaction that only reads: the writers alone are not serializable, \
-             or a reader sees a state that never was between them. update-serializable forbids it.",
+            "A dependency cycle with at most one read-only transaction: the writers alone are not serializable, \
+             or a read-only transaction sees a state that never existed between them. update-serializable forbids it.",
         ),
     ),
     row(
@@ -183,7 +188,7 @@ pub const ANOMALIES: &[AnomalyRow] = &[
         "read-only transaction anomaly",
         &["read-only anomaly"],
         Sentence(
-            "A transaction that only reads sees a state that no serial order of the writers has, although the writers \
+            "A read-only transaction sees a state that no serial order of the writers produces, although the writers \
              alone are serializable. Snapshot isolation allows it; update-serializable and serializable forbid it.",
         ),
     ),
@@ -193,7 +198,7 @@ pub const ANOMALIES: &[AnomalyRow] = &[
         &["GSIa"],
         Sentence(
             "A transaction depends on one that had not committed when it began. Snapshot isolation forbids it; results \
-             alone do not show when a transaction began, so only --order timestamps decides it.",
+             alone do not show when a transaction began, so only --by timestamps decides it.",
         ),
     ),
     row(
@@ -222,12 +227,34 @@ pub const ANOMALIES: &[AnomalyRow] = &[
     ),
     row(
         "cyclic-versions",
-        "versions in a circle",
-        &["cyclic version order"],
+        "cyclic version order",
+        &["versions in a circle"],
         Sentence(
-            "What was read says that the versions of one key follow each other in a circle. It is Elle's name; here it \
-             shows as G0, G1c, internal or incompatible-order, and under this name only where assumptions or modules order \
-             the versions.",
+            "The reads put the versions of one key in a cyclic order. This is Elle's name; Taipan reports it as G0, G1c, \
+             internal or incompatible-order, and under this name only where assumptions or modules order the versions.",
+        ),
+    ),
+    row(
+        "cycle-exists",
+        "cycle without a name",
+        &[
+            "PL-1-cycle-exists",
+            "PL-2-cycle-exists",
+            "PL-2.99-cycle-exists",
+            "PL-3-cycle-exists",
+            "PL-SI-cycle-exists",
+            "PL-SS-cycle-exists",
+            "strong-PL-1-cycle-exists",
+            "strong-PL-2-cycle-exists",
+            "strong-session-PL-1-cycle-exists",
+            "strong-session-PL-2-cycle-exists",
+            "strong-session-serializable-cycle-exists",
+            "strong-session-snapshot-isolation-cycle-exists",
+            "strong-snapshot-isolation-cycle-exists",
+        ],
+        Sentence(
+            "Elle found that the level forbids a dependency cycle in the history, but ran out of time before it found the \
+             cycle. Taipan names every cycle by its shape.",
         ),
     ),
     row(
@@ -235,8 +262,8 @@ pub const ANOMALIES: &[AnomalyRow] = &[
         "row missed by every version",
         &[],
         Sentence(
-            "A query did not return a row although every version of it fits. It is Elle's name; here it shows as \
-             phantom or thin-air.",
+            "A query did not return a row although every version of it matches. This is Elle's name; Taipan reports it \
+             as a phantom or thin-air.",
         ),
     ),
 ];
@@ -246,6 +273,11 @@ impl AnomalyRow {
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         let of_page = self.page().map(|page| page.slug);
         [self.name, self.common].into_iter().chain(self.aliases.iter().copied()).chain(of_page)
+    }
+
+    /// The common name, as a heading.
+    pub fn title(&self) -> String {
+        crate::sarif::capitalized(self.common)
     }
 
     /// The book's page on it.

@@ -130,7 +130,7 @@ impl Speaker<'_> {
         format!("{module}: {first} comes before {}", self.name(edge.to))
     }
 
-    /// `2:0 scanned a..c, saw [b:1 b:2]: key b is there twice, with 1 and with 2`.
+    /// `2:0 scanned a..c, saw [b:1 b:2]: key b appears twice, with 1 and with 2`.
     fn saw_twice(&self, read: OpId) -> Option<String> {
         if let Operation::Update { keys: Some(keys), .. } | Operation::DeleteWhere { keys: Some(keys), .. } =
             self.history.operation(read)
@@ -138,7 +138,7 @@ impl Speaker<'_> {
             let mut sorted = keys.to_vec();
             sorted.sort_unstable();
             let pair = sorted.windows(2).find(|pair| pair[0] == pair[1])?;
-            return Some(format!("{}: {} is there twice", self.deed(read), self.key(pair[0])));
+            return Some(format!("{}: {} appears twice", self.deed(read), self.key(pair[0])));
         }
         let (Operation::Scan { rows: Some(rows), .. }
         | Operation::Iterate { rows: Some(rows), .. }
@@ -151,7 +151,7 @@ impl Speaker<'_> {
         let pair = sorted.windows(2).find(|pair| pair[0].key == pair[1].key)?;
         let value = |row: &Row| shorten::value(self.history.values(), row.value, self.lens, None);
         let (key, first, second) = (self.key(pair[0].key), value(pair[0]), value(pair[1]));
-        Some(format!("{}: {key} is there twice, with {first} and with {second}", self.deed(read)))
+        Some(format!("{}: {key} appears twice, with {first} and with {second}", self.deed(read)))
     }
 
     /// `2:0 read x = 1, which 1:0 wrote`.
@@ -161,7 +161,7 @@ impl Speaker<'_> {
         let seen = self.deed_with(read, new_value(deed));
         let who = if reader == writer { "it".to_owned() } else { self.name(writer) };
         let own = match reader == writer {
-            true if write > read => " itself only afterwards",
+            true if write > read => " itself only later",
             true => " itself",
             false => "",
         };
@@ -192,7 +192,7 @@ impl Speaker<'_> {
         }
         match self.history.transaction(writer).status() {
             Status::Aborted => return " before it aborted".to_owned(),
-            Status::Unknown => return " (its client never learnt whether it committed)".to_owned(),
+            Status::Unknown => return " (its client never learned whether it committed)".to_owned(),
             Status::Committed => {}
         }
         let Operation::Write { key, .. } = self.history.operation(write) else { return String::new() };
@@ -216,13 +216,13 @@ impl Speaker<'_> {
                     self.key(row.key)
                 );
             }
-            let Some(key) = edge.key else { return format!("{seen}, which no state gives") };
+            let Some(key) = edge.key else { return format!("{seen}, which is impossible in every state") };
             let name = self.key(key);
             return match self.history.operation(read) {
                 Operation::Scan { .. } | Operation::Iterate { .. } => {
                     format!("{seen}, without {name}: no transaction deleted it")
                 }
-                _ => format!("{seen}: nothing that was ever written to {name} agrees with that"),
+                _ => format!("{seen}: no value that was ever written to {name} gives this result"),
             };
         };
         if self.history.initial_value(key) == value {
@@ -230,7 +230,7 @@ impl Speaker<'_> {
         }
         let name = self.key(key);
         if value == ValueId::ABSENT {
-            return format!("{seen}: {name} was there from the start, and no transaction deleted it");
+            return format!("{seen}: {name} existed from the start, and no transaction deleted it");
         }
         let element = self.history.values_of(value).iter().find(|&&element| !self.is_appended(key, element));
         if let Some(&element) = element.filter(|_| self.is_list(key)) {
@@ -282,20 +282,20 @@ impl Speaker<'_> {
             let who = op.map_or("the initial state".to_owned(), |op| self.name(self.owner(op)));
             let has = if op.is_some() { "wrote" } else { "has" };
             let typed_key = |key: KeyId| match self.history.keys().get(key) {
-                NameRef::Int(number) => format!("the key {number}, a number"),
-                NameRef::Str(text) => format!("the key {text:?}, a text"),
+                NameRef::Int(number) => format!("the integer key {number}"),
+                NameRef::Str(text) => format!("the string key {text:?}"),
             };
             let typed_value = |value: ValueId| match self.history.values().get(value) {
-                ValueRef::Str(text) => format!("{text:?}, a text"),
-                _ => format!("{}, a number", shorten::value(self.history.values(), value, self.lens, None)),
+                ValueRef::Str(text) => format!("the string {text:?}"),
+                _ => format!("the number {}", shorten::value(self.history.values(), value, self.lens, None)),
             };
             let (other, this) = match at == key {
                 true => (typed_value(written), typed_value(value)),
                 false => (typed_key(at), typed_key(key)),
             };
-            return format!(" (only the type differs: {who} {has} {other}, and this is {this})");
+            return format!(" (only the type differs: {who} {has} {other}; this is {this})");
         }
-        " (if it was there before the recording began, add it to \"initial\")".to_owned()
+        " (if it existed before the recording, add it to \"initial\")".to_owned()
     }
 
     /// A row of an operation on many keys, of the edge's key if it has one, with a value that is nobody's.
@@ -341,7 +341,7 @@ impl Speaker<'_> {
         }
         let words = self.words(self.history.operation(write));
         match write < read {
-            true => format!("{} although it {words} itself before", self.deed(read)),
+            true => format!("{} although it {words} itself before that", self.deed(read)),
             false => format!("{} before it {words} itself", self.deed(read)),
         }
     }
@@ -364,7 +364,7 @@ impl Speaker<'_> {
         reads.take(2).count() == 1
     }
 
-    /// `, which lies in that range`: why a write would have changed what an operation on many keys found.
+    /// `, which is in that range`: why a write would have changed what an operation on many keys found.
     fn matched(&self, key: KeyId, read: OpId, write: OpId) -> &'static str {
         let Operation::Write { value, .. } = self.history.operation(write) else { return "" };
         if value == ValueId::ABSENT {
@@ -374,7 +374,7 @@ impl Speaker<'_> {
         let matches = |predicate: &Predicate| predicate.holds(self.history.values(), value);
         match self.history.operation(read) {
             Operation::Scan { rows, .. } | Operation::Iterate { rows, .. } if !has_row(rows) => {
-                ", which lies in that range"
+                ", which is in that range"
             }
             Operation::Query { predicate, rows } if !has_row(rows) && matches(predicate) => ", which matches",
             Operation::Query { predicate, rows } if has_row(rows) && !matches(predicate) => {
@@ -440,10 +440,10 @@ impl Speaker<'_> {
             [one] => format!(" with {one}"),
             [all @ .., last] => format!(" with {} and {last}", all.join(", ")),
         };
-        let cut = if depth >= DEPTH_MAX { "; not unfolded further" } else { "" };
+        let cut = if depth >= DEPTH_MAX { "; details left out" } else { "" };
         match because.cases.is_some() {
             true => format!(
-                "{first} before {second} (inferred: the opposite order is impossible in each case{cut})"
+                "{first} before {second} (inferred: the opposite order is impossible in every case{cut})"
             ),
             false => format!(
                 "{first} before {second} (inferred: the opposite order would create a cycle{with}{cut})"
@@ -478,33 +478,33 @@ impl Speaker<'_> {
         match why {
             Impossible::Order => format!("{seen}: these rows are not in the order of their keys"),
             Impossible::Row(key) => match self.history.operation(op) {
-                Operation::Query { .. } => format!("{seen}: {} does not satisfy that", self.key(key)),
-                _ => format!("{seen}: {} lies outside that range", self.key(key)),
+                Operation::Query { .. } => format!("{seen}: {} does not match the predicate", self.key(key)),
+                _ => format!("{seen}: {} is outside that range", self.key(key)),
             },
             Impossible::Count => match self.history.operation(op) {
                 Operation::Update { count: Some(count), keys: Some(keys), .. }
                 | Operation::DeleteWhere { count: Some(count), keys: Some(keys), .. } => {
-                    format!("{seen}: {count} rows are reported, and {} keys", keys.len())
+                    format!("{seen}: it reports {count} changed rows but lists {} keys", keys.len())
                 }
                 Operation::Update { count, .. } | Operation::DeleteWhere { count, .. } => {
                     let count = count.map_or("so many".to_owned(), |count| count.to_string());
-                    format!("{seen}: in no state that {name} can have found {count} rows satisfy that")
+                    format!("{seen}: in no state that {name} can have seen do {count} rows match")
                 }
-                _ => format!("{seen}: no state gives that"),
+                _ => format!("{seen}: no state gives this count"),
             },
             Impossible::Own(key) => {
                 let key = self.key(key);
                 format!(
-                    "{seen}: whatever {key} held before, this does not fit what {name} did to {key} otherwise"
+                    "{seen}: this contradicts the other operations of {name} on {key}, whatever {key} held before"
                 )
             }
             Impossible::Differs(other, key) => {
                 let (first, key) = (self.deed(other), self.key(key));
-                format!("{first}; {seen}: both reads see one state, and {key} cannot have held both")
+                format!("{first}; {seen}: both reads see the same state, but disagree about {key}")
             }
             Impossible::Read(key) => {
                 let key = self.key(key);
-                format!("{seen}: nothing that {key} can have held explains what {name} saw there")
+                format!("{seen}: {key} never held a value that explains this")
             }
         }
     }

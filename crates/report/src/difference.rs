@@ -214,12 +214,12 @@ fn tested(file: &str, a: &Line, b: &Line) -> Vec<Tested> {
         line.coverage.as_ref().map(|coverage| {
             vec![
                 ("writes", coverage.writes),
-                ("writes that nobody else read", coverage.writes_never_read),
+                ("writes never read by another transaction", coverage.writes_never_read),
                 ("keys", coverage.keys),
-                ("keys of one session alone", coverage.keys_never_shared),
+                ("keys used by only one session", coverage.keys_never_shared),
                 ("reads", coverage.reads),
-                ("ranges and predicates", coverage.scans),
-                ("reads that several writes explain", coverage.reads_ambiguous),
+                ("range and predicate reads", coverage.scans),
+                ("reads with several possible writers", coverage.reads_ambiguous),
             ]
         })
     };
@@ -238,7 +238,7 @@ fn tested(file: &str, a: &Line, b: &Line) -> Vec<Tested> {
     {
         let list = |names: &[String]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
         let (a, b) = (list(&a.could_not_show), list(&b.could_not_show));
-        differing.push(Tested { file: file.to_owned(), what: "could not have shown", a, b });
+        differing.push(Tested { file: file.to_owned(), what: "not exercised", a, b });
     }
     differing
 }
@@ -274,9 +274,9 @@ impl Difference {
             writeln!(out, "  {}{level}: {a} → {b}", of(file))?;
         }
         match (self.changes.len(), self.alike) {
-            (0, alike) => writeln!(out, "  the same verdict at {}", levels(alike))?,
+            (0, alike) => writeln!(out, "  no change at {}", levels("", alike))?,
             (_, 0) => {}
-            (_, alike) => writeln!(out, "  the same verdict at {} more", levels(alike))?,
+            (_, alike) => writeln!(out, "  {}: no change", levels("other ", alike))?,
         }
         for (name, only) in [("A", &self.only_a), ("B", &self.only_b)] {
             if !only.is_empty() {
@@ -290,8 +290,8 @@ impl Difference {
     }
 }
 
-fn levels(count: usize) -> String {
-    if count == 1 { "one level".to_owned() } else { format!("{count} levels") }
+fn levels(which: &str, count: usize) -> String {
+    if count == 1 { format!("1 {which}level") } else { format!("{count} {which}levels") }
 }
 
 #[cfg(test)]
@@ -321,7 +321,7 @@ mod tests {
         assert!(!found.is_none());
         assert_eq!(
             found.text(),
-            "A a\nB b\n  serializable: accepted → violated: G2\n  the same verdict at one level more\n  \
+            "A a\nB b\n  serializable: accepted → violated: G2\n  1 other level: no change\n  \
              transactions: 5 → 7\n"
         );
         assert!(difference(&a, &a).is_none());

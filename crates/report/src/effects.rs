@@ -21,8 +21,8 @@ pub(crate) fn notes(history: &History, evidence: &Evidence) -> Vec<String> {
             };
             let (name, key) = (history.transaction(writer).name(), history.keys().get(key));
             let note = format!(
-                "{name} {how} {key} and so leaves it as it was: that counts as a write here, and decides (see \"What counts \
-                 as a write\" in docs/book/src/levels.md)"
+                "{name} {how} {key}, which leaves it unchanged. This counts as a write, and the verdict depends on it (see \
+                 \"What counts as a write\" in docs/book/src/levels.md)"
             );
             if !notes.contains(&note) {
                 notes.push(note);
@@ -45,7 +45,7 @@ fn undone(history: &History, txn: TxnId, key: KeyId) -> Option<&'static str> {
         }
     }
     match (found, left) {
-        (Some(found), Some(left)) if found == left => Some("sets back"),
+        (Some(found), Some(left)) if found == left => Some("restores"),
         (None, Some(ValueId::ABSENT)) if writes > 1 => Some("writes and deletes"),
         _ => None,
     }
@@ -75,7 +75,7 @@ mod tests {
         let inserted = "a: r(x,_) w(x,1) r(q,_) w(z,1)\nb: r(z,_) w(q,1) w(x,5) d(x)\n";
         is_told(inserted, "b:0 writes and deletes x");
         let set_back = "init: x=3\na: r(x,3) w(x,4) r(q,_) w(z,1)\nb: r(x,3) r(z,_) w(q,1) w(x,5) w(x,3)\n";
-        is_told(set_back, "b:0 sets back x");
+        is_told(set_back, "b:0 restores x");
         for text in [inserted.replace(" d(x)", ""), set_back.replace(" w(x,3)", "")] {
             assert_eq!(noted(&text), Vec::<String>::new(), "{text}");
         }

@@ -425,8 +425,10 @@ fn smallest_part(index: usize, finding: &Finding, part: &Part) -> Markup {
                 @let also = part.also_broken();
                 @if !also.is_empty() { " and every stronger level (" (names(&also)) ")" }
                 "."
-                @let accepted = part.levels(VerdictKind::Accepted);
-                @if !accepted.is_empty() { " Allowed by: " (names(&accepted)) "." }
+                @let (allowed, has_weaker) = part.strongest_allowed();
+                @if !allowed.is_empty() {
+                    " Allowed by: " (names(&allowed)) @if has_weaker { " and every weaker level" } "."
+                }
             }
             details open[index == 0] {
                 summary { "All levels, the strongest on top" }

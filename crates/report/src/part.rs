@@ -66,6 +66,18 @@ impl Part {
         self.marks.iter().filter(|(_, it)| *it == mark).map(|(level, _)| level.name()).collect()
     }
 
+    /// The strongest levels that still allow it, and whether they imply others.
+    pub(crate) fn strongest_allowed(&self) -> (Vec<&'static str>, bool) {
+        let accepted = self.marks.iter().filter(|(_, mark)| *mark == VerdictKind::Accepted);
+        let accepted: Vec<Level> = accepted.map(|(level, _)| *level).collect();
+        let follows =
+            |level: Level| accepted.iter().any(|&other| other != level && checker::implies(other, level));
+        let strongest = accepted.iter().filter(|&&level| !follows(level));
+        let strongest: Vec<&str> = strongest.map(|level| level.name()).collect();
+        let has_weaker = strongest.len() < accepted.len();
+        (strongest, has_weaker)
+    }
+
     /// Levels that fall with the weakest.
     pub(crate) fn also_broken(&self) -> Vec<&'static str> {
         let weakest: Vec<&str> = self.weakest.iter().map(|level| level.name()).collect();

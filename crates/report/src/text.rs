@@ -259,13 +259,29 @@ pub(crate) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
     if !coverage.blind_spots.is_empty() {
         let is_short = coverage.blind_spots.len() <= SPOTS_MAX;
         let spot = |spot: &BlindSpot| match is_short {
-            true => format!("{} ({})", spot.anomaly, spot.lacks),
-            false => spot.anomaly.to_owned(),
+            true => format!("{} ({})", in_plain_words(spot.anomaly), spot.lacks),
+            false => in_plain_words(spot.anomaly).to_owned(),
         };
         let spots: Vec<String> = coverage.blind_spots.iter().map(spot).collect();
         lines.push(format!("not exercised: {}", spots.join(if is_short { "; " } else { ", " })));
     }
     lines
+}
+
+/// What could not have been shown, as people call it.
+pub(crate) fn in_plain_words(anomaly: &'static str) -> &'static str {
+    match anomaly {
+        "G1a" => "aborted reads",
+        "G1b" => "intermediate reads",
+        "lost-update" => "lost updates",
+        "G-single" => "read skew",
+        "G-nonadjacent" => "long forks",
+        "G2-item" => "write skew",
+        "G2" => "phantoms",
+        "…-process" => "session-order anomalies",
+        "…-realtime" => "real-time anomalies",
+        other => other,
+    }
 }
 
 /// What all levels come to, one line per mark; what is violated weakest first.
@@ -342,9 +358,10 @@ fn write_part(out: &mut String, finding: &Finding, part: &Part, palette: Palette
         let weakest: Vec<&str> = part.weakest.iter().map(|level| level.name()).collect();
         let and = if part.also_broken().is_empty() { "" } else { " and every stronger level" };
         writeln!(out, "  breaks: {}{and}", weakest.join(", "))?;
-        let accepted = part.levels(VerdictKind::Accepted);
-        if !accepted.is_empty() {
-            writeln!(out, "  allowed at: {}", accepted.join(", "))?;
+        let (allowed, has_weaker) = part.strongest_allowed();
+        if !allowed.is_empty() {
+            let and = if has_weaker { " and every weaker level" } else { "" };
+            writeln!(out, "  allowed at: {}{and}", allowed.join(", "))?;
         }
     }
     let size =

@@ -76,18 +76,18 @@ impl Finding {
         };
         let why = match (self.verdict, other) {
             (VerdictKind::Undecided, _) => "the timestamps do not decide it".to_owned(),
-            (_, Verdict::Undecided(why)) => format!("the results alone leave it open: {why}"),
+            (_, Verdict::Undecided(why)) => format!("undecided by the results alone: {why}"),
             (VerdictKind::Accepted, Verdict::Accepted(_)) => {
-                "the order of the timestamps explains every result, and so does the order found without them"
+                "both the order of the timestamps and an order found without them explain every result"
                     .to_owned()
             }
             (VerdictKind::Accepted, Verdict::Violated(_)) => {
-                "an order that explains every result is given by the timestamps, yet none \
-                 was found without them: that is a bug in Taipan, please report it with the history"
+                "the timestamps give an order that explains every result, but none was found without them: this is a bug \
+                 in Taipan, please report it with the history"
                     .to_owned()
             }
             (VerdictKind::Violated, Verdict::Violated(_)) => {
-                "no order explains the results, that of the timestamps or any other".to_owned()
+                "no order explains the results, neither that of the timestamps nor any other".to_owned()
             }
             (VerdictKind::Violated, Verdict::Accepted(witness)) => disagreement(history, broken, witness),
         };
@@ -112,12 +112,12 @@ fn disagreement(history: &History, broken: &[Broken], witness: &Witness) -> Stri
             let (own, other) = (name(own), name(other));
             let order = if sees { "after" } else { "before" };
             return format!(
-                "the results are explained if {own} took its snapshot {order} {other} committed; \
-                 the timestamps say otherwise, {other} committed at {other_commit} and {own} looked at {by_time}"
+                "the results are possible if {own} took its snapshot {order} {other} committed, but by the timestamps \
+                 {other} committed at {other_commit} and {own} took its snapshot at {by_time}"
             );
         }
     }
-    "another order than that of the timestamps explains the results".to_owned()
+    "an order other than that of the timestamps explains the results".to_owned()
 }
 
 /// How many violations are looked at for a pair that the two orders place differently.

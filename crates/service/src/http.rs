@@ -134,7 +134,9 @@ impl Drop for Held {
 /// On a thread where it may take its time.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Answer> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| text(StatusCode::INTERNAL_SERVER_ERROR, "a worker stumbled: a bug\n"))
+    done.map_err(|_| {
+        text(StatusCode::INTERNAL_SERVER_ERROR, "internal error in taipan watch: this is a bug\n")
+    })
 }
 
 impl Side {
@@ -153,7 +155,7 @@ impl Side {
                 }
             },
             Ok(()) if head.method == Method::POST => {
-                text(StatusCode::NOT_FOUND, "transactions are posted to /transactions\n")
+                text(StatusCode::NOT_FOUND, "POST transactions to /transactions\n")
             }
             Ok(()) => {
                 let side = Arc::clone(self);
@@ -176,7 +178,10 @@ impl Side {
                 Some(origin.eq_ignore_ascii_case(host.as_str()))
             };
             if own("http://").or_else(|| own("https://")) != Some(true) {
-                return Err(text(StatusCode::FORBIDDEN, "pages of other origins are not served\n"));
+                return Err(text(
+                    StatusCode::FORBIDDEN,
+                    "requests from pages of other origins are refused\n",
+                ));
             }
         }
         let is_open = matches!(head.uri.path(), "/" | "/health") && head.method != Method::POST;
@@ -187,19 +192,21 @@ impl Side {
     fn host(&self, head: &Parts) -> Result<Authority, Answer> {
         let mut all = head.headers.get_all(header::HOST).iter();
         let (Some(host), None) = (all.next(), all.next()) else {
-            return Err(text(StatusCode::BAD_REQUEST, "a request names its host, once\n"));
+            return Err(text(StatusCode::BAD_REQUEST, "a request needs exactly one Host header\n"));
         };
         let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
         let named = head.uri.authority();
         let Some(host) = host.filter(|host| named.is_none_or(|named| named == host)) else {
-            return Err(text(StatusCode::BAD_REQUEST, "the host of the request is none\n"));
+            return Err(text(StatusCode::BAD_REQUEST, "the Host header is invalid\n"));
         };
         let name = host.host().trim_start_matches('[').trim_end_matches(']');
         let is_local = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok();
         if is_local || self.options.token.is_some() {
             return Ok(host);
         }
-        let said = format!("without a --token this is asked by number or as localhost, not as {name}\n");
+        let said = format!(
+            "without --token, requests must address this host by number or as localhost, not as {name}\n"
+        );
         Err(text(StatusCode::FORBIDDEN, &said))
     }
 
@@ -211,7 +218,7 @@ impl Side {
 
     fn get(&self, head: &Parts) -> Answer {
         if !matches!(head.method, Method::GET | Method::HEAD) {
-            let said = "only GET, and POST /transactions\n";
+            let said = "only GET, and POST to /transactions\n";
             return with(text(StatusCode::METHOD_NOT_ALLOWED, said), header::ALLOW, "GET, HEAD, POST");
         }
         let query = head.uri.query().unwrap_or("");
@@ -241,7 +248,7 @@ impl Side {
             }
             _ => text(
                 StatusCode::NOT_FOUND,
-                "there is /, /status, /samples, /findings, /transactions?finding=N, /metrics, /health, and POST /transactions\n",
+                "not found; expected /, /status, /samples, /findings, /transactions?finding=N, /metrics, /health, or POST to /transactions\n",
             ),
         }
     }
@@ -258,7 +265,7 @@ impl Side {
         if encoding
             .is_some_and(|it| !it.eq_ignore_ascii_case(b"gzip") && !it.eq_ignore_ascii_case(b"identity"))
         {
-            let said = "a body comes as it is or as gzip\n";
+            let said = "unsupported Content-Encoding: send the body uncompressed or as gzip\n";
             return Err(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
         }
         if body.size_hint().lower() > max {
@@ -269,7 +276,7 @@ impl Side {
         meter.client();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| {
-                text(StatusCode::BAD_REQUEST, &format!("the body cannot be read: {error}\n"))
+                text(StatusCode::BAD_REQUEST, &format!("cannot read the body: {error}\n"))
             })?;
             // Trailers say nothing here.
             let Ok(data) = frame.into_data() else { continue };
@@ -277,7 +284,7 @@ impl Side {
                 return Err(too_large(max));
             }
             if !held.grow(data.len() as u64) {
-                return Err(busy("too much is being sent at once"));
+                return Err(busy("too many requests are being sent at the same time"));
             }
             bytes.extend_from_slice(&data);
         }
@@ -352,7 +359,7 @@ impl Side {
 fn unpacked(body: &[u8], max: u64) -> Result<Vec<u8>, Answer> {
     let mut out = Vec::new();
     match MultiGzDecoder::new(body).take(max.saturating_add(1)).read_to_end(&mut out) {
-        Err(error) => Err(text(StatusCode::BAD_REQUEST, &format!("the body cannot be read: {error}\n"))),
+        Err(error) => Err(text(StatusCode::BAD_REQUEST, &format!("cannot read the body: {error}\n"))),
         Ok(len) if len as u64 > max => Err(too_large(max)),
         Ok(_) => Ok(out),
     }
@@ -369,7 +376,7 @@ fn as_lines(body: Vec<u8>) -> Result<Vec<u8>, String> {
     if !is_array && !is_spread {
         return Ok(body);
     }
-    let problem = |error: serde_json::Error| format!("this is neither JSON nor JSON lines: {error}");
+    let problem = |error: serde_json::Error| format!("the body is neither JSON nor JSON lines: {error}");
     let all: Vec<serde_json::Value> = match is_array {
         true => serde_json::from_slice(trimmed).map_err(problem)?,
         // Perhaps lines, the first of which is damaged: let the reader of lines say what is wrong.
@@ -419,12 +426,12 @@ fn json(body: &impl serde::Serialize) -> Answer {
 }
 
 fn unauthorised() -> Answer {
-    let said = "this needs Authorization: Bearer TOKEN\n";
+    let said = "missing or wrong token: send Authorization: Bearer TOKEN\n";
     with(text(StatusCode::UNAUTHORIZED, said), header::WWW_AUTHENTICATE, "Bearer")
 }
 
 fn too_large(max: u64) -> Answer {
-    text(StatusCode::PAYLOAD_TOO_LARGE, &format!("a request holds at most {max} bytes\n"))
+    text(StatusCode::PAYLOAD_TOO_LARGE, &format!("the request is too large: at most {max} bytes\n"))
 }
 
 fn busy(why: &str) -> Answer {

@@ -107,42 +107,47 @@ fn sentence(found: &Found) -> String {
     };
     match found.kind {
         Kind::Late => format!(
-            "{own} arrived after everything up to its commit was final; its own results are not checked"
+            "{own} arrived after results up to its commit had become final; its own results are not checked"
         ),
         Kind::Duplicate => format!("{own} arrived twice; the second is left out"),
         Kind::Conflict => format!(
-            "{own} has the id, or the session and times, of an earlier transaction, and differs from it; a source sent one \
-             transaction in two ways, or gave two transactions the same id"
+            "{own} has the id, or the session and times, of an earlier transaction but differs from it: either a source sent \
+             two versions of one transaction, or two transactions have the same id"
         ),
         Kind::Timeless => format!("{own} has no timestamps; it is left out"),
         Kind::ClockJump => format!(
-            "{own} committed at {}, far ahead of everything that arrived with it and after it; the watermark does not follow it",
+            "{own} committed at {}, far ahead of the transactions around it; the watermark does not follow it",
             show(found.txn.commit)
         ),
         Kind::Undecided => {
             let what = match (found.counts, &found.seen) {
                 (Some((expected, seen)), _) => {
-                    format!("changed {seen} rows, and its snapshot holds {expected} that it had to change")
+                    format!("changed {seen} rows, but its snapshot holds {expected} that match")
                 }
-                (None, None) => format!("overwrote {key}, which {other_name} had changed since it started"),
+                (None, None) => format!("overwrote {key}, which {other_name} had changed after its snapshot"),
                 (None, seen) => {
-                    format!("saw {key} = {}, and its snapshot holds {}", datum(seen), datum(&found.expected))
+                    format!("saw {key} = {}, but its snapshot holds {}", datum(seen), datum(&found.expected))
                 }
             };
             let why = found.doubt.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-            format!("{own} {what}; whether transactions of unknown outcome explain it cannot be decided{why}")
+            format!(
+                "{own} {what}; transactions of unknown outcome may explain it, which cannot be decided{why}"
+            )
         }
         Kind::Unjudged => {
             format!(
-                "{own} read {key} at a snapshot before the horizon; the expected value is no longer known"
+                "{own} read {key} from a snapshot before the horizon; the expected value is no longer known"
             )
         }
         Kind::Lost => match found.missing {
             Some((first, last)) if first == last => {
-                format!("number {first} of session {} never arrived", found.txn.session)
+                format!("transaction number {first} of session {} never arrived", found.txn.session)
             }
             Some((first, last)) => {
-                format!("numbers {first} to {last} of session {} never arrived", found.txn.session)
+                format!(
+                    "transactions number {first} to {last} of session {} never arrived",
+                    found.txn.session
+                )
             }
             None => format!("transactions of session {} never arrived", found.txn.session),
         },
@@ -156,25 +161,25 @@ fn sentence(found: &Found) -> String {
                 "{own} does not see {other_name}, which came before it and committed at {other_commit}"
             ),
             ("noconflict", _) => format!(
-                "{own} overwrote {key} as {other_name} had left it at {other_commit}, and had started before that, at {}",
+                "{own} took its snapshot at {}, before {other_name} committed {key} at {other_commit}, and still overwrote it",
                 show(found.txn.start)
             ),
             ("int", _) => format!(
-                "{own} saw {key} = {}, and by its own operations had to see {}",
+                "{own} saw {key} = {}; its own earlier operations require {}",
                 datum(&found.seen),
                 datum(&found.expected)
             ),
             (_, Some((expected, seen))) => {
-                format!("{own} changed {seen} rows, and its snapshot holds {expected} that it had to change")
+                format!("{own} changed {seen} rows; its snapshot holds {expected} that match")
             }
             _ => {
                 let whose = if other.is_some() {
-                    format!("left there by {other_name}")
+                    format!("written by {other_name}")
                 } else {
-                    "as nobody had written it".to_owned()
+                    "the initial value".to_owned()
                 };
                 format!(
-                    "{own} saw {key} = {}, and its snapshot holds {}, {whose}",
+                    "{own} saw {key} = {}; its snapshot holds {}, {whose}",
                     datum(&found.seen),
                     datum(&found.expected)
                 )

@@ -58,10 +58,10 @@ pub(crate) struct RunWriter {
 }
 
 const REMEDY: &str =
-    "without it findings could be false: bring it back from a copy, or begin anew with another state folder";
+    "without it findings could be wrong: restore it from a backup, or start with another state folder";
 
 fn damaged(path: &Path) -> io::Error {
-    let told = format!("{}: this file of versions is damaged; {REMEDY}", path.display());
+    let told = format!("{}: this file of spilled versions is damaged; {REMEDY}", path.display());
     io::Error::new(io::ErrorKind::InvalidData, told)
 }
 

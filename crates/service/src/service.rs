@@ -383,7 +383,7 @@ impl Worker {
         }
         let left = batches.len() + self.outflow.len();
         (self.notes)(format!(
-            "{left} pieces of input had arrived and are not checked; their senders were not told that they are accepted"
+            "{left} batches had arrived but were not checked; they were not acknowledged to their senders"
         ));
         true
     }

@@ -114,7 +114,7 @@ impl Store {
         if let Some(later) = loaded.later {
             let missing = loaded.next.max(records);
             return damaged(format!(
-                "the journal is damaged at byte {at}: record {missing} cannot be read, and record {later} behind it can"
+                "the journal is damaged at byte {at}: record {missing} cannot be read, although the later record {later} can"
             ));
         }
         let Some((begin, first)) = &loaded.begin else {
@@ -126,17 +126,18 @@ impl Store {
         };
         if (begin.epoch, *first) != (self.epoch, records) {
             return refused(format!(
-                "this is the journal behind checkpoint {} with {first} records, not {} with {records}",
+                "this journal follows checkpoint {} with {first} records, not {} with {records}",
                 begin.epoch, self.epoch
             ));
         }
         if begin.asked != asked {
-            let other = format!("the state is one of a check of {}, and {asked} is asked for", begin.asked);
+            let other =
+                format!("the state belongs to a check of {}, but this check is of {asked}", begin.asked);
             return Err(self.refusal_of(&path, &io::Error::new(io::ErrorKind::InvalidInput, other)));
         }
         if loaded.next < durable {
             let what = format!(
-                "the journal is damaged at byte {at}, or was cut off there: {} records behind that were acknowledged",
+                "the journal is damaged at byte {at}, or truncated there: {} acknowledged records are missing",
                 durable - loaded.next
             );
             return if loaded.rest().is_empty() { refused(what) } else { damaged(what) };
@@ -145,8 +146,8 @@ impl Store {
             let aside = self.folder.join(format!("journal-{}.torn-at-{at}", self.epoch));
             std::fs::write(&aside, loaded.rest())?;
             notes.push(format!(
-                "{}: the last record was not written to its end before the process ended, and was not acknowledged; its {} \
-                 bytes are left out, and kept in {}",
+                "{}: the last record was incomplete when the process ended and had not been acknowledged; its {} bytes are \
+                 left out and kept in {}",
                 path.display(),
                 loaded.rest().len(),
                 aside.display()
@@ -187,7 +188,7 @@ impl Store {
             _ => "restore the file from a backup, or start with another state folder",
         };
         let told = format!(
-            "{}: {error}; {remedy}. What was found so far is in {}",
+            "{}: {error}; {remedy}. Findings so far are in {}",
             path.display(),
             self.findings().display()
         );
@@ -324,8 +325,8 @@ fn newest_checkpoint(folder: &Path) -> io::Result<u64> {
         let is_begun = *number == newest + 1 && journal::load(path)?.is_none_or(|journal| journal.is_empty());
         if !is_begun {
             let told = format!(
-                "{}: the checkpoint before this journal is missing; bring checkpoint-{number} back from a copy, or begin anew \
-                 with another state folder",
+                "{}: the checkpoint before this journal is missing; restore checkpoint-{number} from a backup, or start with \
+                 another state folder",
                 path.display()
             );
             return Err(invalid(told));

@@ -110,7 +110,7 @@ fn a_stream_ends_with_everything_final() {
     assert!(ended.is_final);
     assert_eq!((ended.status.received, ended.status.checked, ended.status.violations), (4, 4, 2));
     let why = found.lines()[0]["why"].as_str().expect("a sentence").to_owned();
-    assert_eq!(why, "2:1 saw x = -1, and its snapshot holds 1, left there by 1:1");
+    assert_eq!(why, "2:1 saw x = -1; its snapshot holds 1, written by 1:1");
 }
 
 #[test]

@@ -236,7 +236,7 @@ pub struct Settings {
 /// Why settings make no sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError {
-    /// The setting.
+    /// The setting; empty if there is none of that name.
     pub setting: &'static str,
     /// What is wrong and what is expected.
     pub problem: String,
@@ -244,7 +244,8 @@ pub struct SettingsError {
 
 impl std::fmt::Display for SettingsError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.setting, self.problem)
+        let colon = if self.setting.is_empty() { "" } else { ": " };
+        write!(f, "{}{colon}{}", self.setting, self.problem)
     }
 }
 

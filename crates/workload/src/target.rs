@@ -142,7 +142,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "concurrency",
-        about: "most clients with an open transaction; 0 = all",
+        about: "most transactions open at the same time; 0 = no limit",
         set: |config, text| number(text).map(|value| config.concurrency = value),
     },
     Setting {
@@ -246,7 +246,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "certify",
-        about: "how a serializable database certifies: commit-order or conflicts",
+        about: "how sim:serializable validates commits: commit-order or conflicts",
         set: |config, text| {
             config.certification = match text {
                 "commit-order" => Certification::CommitOrder,
@@ -300,7 +300,7 @@ impl Config {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
             let names = SETTINGS.iter().map(|setting| setting.name);
-            return Err(SettingsError { setting: "setting", problem: suggest::unknown("name", name, names) });
+            return Err(SettingsError { setting: "", problem: suggest::unknown("setting", name, names) });
         };
         (setting.set)(self, value).map_err(|problem| SettingsError { setting: setting.name, problem })
     }

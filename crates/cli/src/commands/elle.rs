@@ -52,7 +52,7 @@ fn levels(flags: &ElleFlags) -> Result<Vec<Level>, String> {
     }
     for name in &flags.anomalies {
         let level = forbidding(name).ok_or_else(|| match report::anomaly(name) {
-            Ok(_) => format!("no level forbids {name} and nothing weaker: ask for a model with -c"),
+            Ok(_) => format!("{name} alone is not decided: name a model with -c"),
             Err(unknown) => unknown.to_string(),
         })?;
         levels.push(level);

@@ -174,7 +174,7 @@ fn page(name: &str, console: &mut Console) -> Outcome {
     match asked.row.about {
         About::Page(_) => writeln!(out, "{}", asked.row.page().map_or("", |page| page.text))?,
         About::Sentence(sentence) => {
-            writeln!(out, "# {}: {}\n\n{sentence}\n", asked.row.common, asked.row.name)?
+            writeln!(out, "# {}: {}\n\n{sentence}\n", asked.row.title(), asked.row.name)?
         }
     }
     if let Some(order) = asked.order {

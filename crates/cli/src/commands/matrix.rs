@@ -91,7 +91,10 @@ fn text(matrix: &Matrix, flags: &MatrixFlags, console: &mut Console) -> Result<(
     for row in &matrix.rows {
         writeln!(out, "{}", line(row.schedule.name, row.cells.iter().map(mark).collect(), matrix))?;
     }
-    writeln!(out, "\npossible: the anomaly occurred. -: it did not. !: not what is known of this database.")?;
+    writeln!(
+        out,
+        "\npossible: the anomaly occurred. -: it did not. !: differs from what is known of this database."
+    )?;
     for guarantee in guarantees(matrix) {
         writeln!(out, "{guarantee}")?;
     }
@@ -162,7 +165,7 @@ fn page(matrix: &Matrix) -> String {
     let title = format!("Anomaly matrix of {}", escaped(&matrix.database));
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style>\
-         <h1>{title}</h1><p>possible: the anomaly occurred; -: it did not; framed: not what is known of this database.</p><table><tr><th>anomaly</th>"
+         <h1>{title}</h1><p>possible: the anomaly occurred; -: it did not; framed: differs from what is known of this database.</p><table><tr><th>anomaly</th>"
     );
     for level in &matrix.levels {
         let _ = write!(page, "<th>{}</th>", escaped(level.name));

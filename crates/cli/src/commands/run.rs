@@ -8,8 +8,9 @@ use crate::input::passwords;
 use crate::limits::Limits;
 use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
-use checker::Level;
+use checker::{Level, VerdictKind};
 use history::Status;
+use report::Finding;
 use std::io::Write;
 
 pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
@@ -69,6 +70,8 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     let claims = checking.claims(&asked, &opened).map_err(Stop::Error)?;
     checking.say_profile(&asked, console)?;
     let mut sink = Sink::new(flags.output, flags.report.clone());
+    let promised = recorded.isolation.and_then(|isolation| Level::parse(isolation.promises).ok());
+    let mut is_broken = false;
     // A run that stopped early did not do what was asked, whatever its history says.
     exit = exit.and(if recorded.trouble.is_some() { Exit::Error } else { Exit::Accepted });
     {
@@ -81,6 +84,7 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
                 Output::Text => checking.in_context(&opened, flags.record.as_deref(), checked),
                 _ => checked.finding,
             };
+            is_broken |= promised.is_some_and(|promised| breaks(&finding, promised));
             sink.finding(finding, console, &progress)?;
         }
     }
@@ -90,9 +94,18 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
             Some(isolation) => recording::guarantee(&recorded.database, isolation),
             None => recording::simulated_guarantee(recorded.level, recorded.planted.len()),
         };
-        writeln!(console.out(), "{guarantee}")?;
+        let but = if is_broken { " This run violated that." } else { "" };
+        writeln!(console.out(), "{guarantee}{but}")?;
     }
     Ok(exit)
+}
+
+/// Whether a finding shows that a database did not keep a level.
+fn breaks(finding: &Finding, promised: Level) -> bool {
+    let allows = |level: &Level| checker::implies(*level, promised);
+    finding.verdict == VerdictKind::Violated
+        && (checker::implies(promised, finding.claim.level)
+            || !finding.allowed.is_empty() && !finding.allowed.iter().any(allows))
 }
 
 /// What to change where most transactions abort, which leaves little to check.

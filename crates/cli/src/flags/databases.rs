@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "On a real database")]
 pub(crate) struct LoadFlags {
-    /// Pause between transactions
+    /// Pause between transactions, in seconds
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "0")]
     pub(crate) think: Duration,
 
@@ -22,7 +22,7 @@ pub(crate) struct LoadFlags {
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "0")]
     pub(crate) pause: Duration,
 
-    /// Most transactions ahead of the slowest session
+    /// Keep sessions within N transactions of the slowest
     #[arg(long, value_name = "N")]
     pub(crate) lead: Option<u64>,
 
@@ -42,8 +42,8 @@ pub(crate) struct LoadFlags {
 
     /// Longest time a server may take to answer, in seconds
     ///
-    /// A server that takes longer hangs: a temporary server is replaced, with any other one the run ends. A statement that
-    /// waits that long for a lock is canceled, too.
+    /// A server that takes longer counts as hung: a temporary server is replaced; with any other server the run ends. A
+    /// statement that waits that long for a lock is canceled, too.
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "100", hide_short_help = true)]
     pub(crate) patience: Duration,
 
@@ -79,8 +79,8 @@ impl From<LockReads> for history::Lock {
 
 /// Show which anomalies a database allows at which level
 ///
-/// Plays the scripted schedules of hermitage at each isolation level and compares the outcome with what is known of the
-/// database. On a running server, drops and creates the table taipan_matrix, which is removed at the end.
+/// Runs the schedules of hermitage at each isolation level and compares the outcome with what is known of the database. On
+/// a running server, drops and creates the table taipan_matrix, which is removed at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Targets: sqlite:, postgres:temp, mariadb:temp, mysql:temp, or the URL of a
@@ -93,7 +93,7 @@ pub(crate) struct MatrixFlags {
     #[arg(value_name = "TARGET", value_parser = sql_targets(), hide_possible_values = true)]
     pub(crate) target: ::databases::Address,
 
-    /// Output form
+    /// Output format
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: MatrixOutput,
 
@@ -107,7 +107,7 @@ pub(crate) struct MatrixFlags {
 
     /// Longest time a server may take to answer, in seconds
     ///
-    /// A server that takes longer hangs: a temporary server is replaced, with any other one the matrix ends.
+    /// A server that takes longer counts as hung: a temporary server is replaced; with any other server the matrix ends.
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
     pub(crate) patience: Duration,
 }
@@ -115,7 +115,7 @@ pub(crate) struct MatrixFlags {
 /// Output form of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MatrixOutput {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON object per line, one per anomaly and level
     Json,

@@ -19,7 +19,9 @@ pub(crate) struct ElleFlags {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// What the operations are; what the history holds is read, whichever of the first two is given
+    /// Kind of history: list-append, rw-register, cas-register or mutex
+    ///
+    /// list-append and rw-register are the same here: the operations in the file decide.
     #[arg(short, long, value_name = "MODEL", default_value = "list-append", value_parser = model)]
     pub(crate) model: Model,
 
@@ -39,7 +41,7 @@ pub(crate) struct ElleFlags {
     #[arg(short, long)]
     pub(crate) verbose: bool,
 
-    /// How the result map is printed
+    /// Format of the result map
     #[arg(long, value_name = "FORM", default_value = "edn")]
     pub(crate) output: ElleOutput,
 
@@ -51,8 +53,8 @@ pub(crate) struct ElleFlags {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 
-    /// The form of pictures: svg
-    #[arg(short, long, value_name = "FORMAT", default_value = "svg", value_parser = plot_format)]
+    /// Picture format: svg
+    #[arg(short, long, value_name = "FORMAT", default_value = "svg", value_parser = plot_format, hide_short_help = true)]
     pub(crate) plot_format: String,
 
     /// Assume that a transaction's write follows what it read: no effect from read-committed on
@@ -67,12 +69,12 @@ pub(crate) struct ElleFlags {
     #[arg(long)]
     pub(crate) linearizable_keys: bool,
 
-    /// No effect: drawing takes no time worth a limit
-    #[arg(short = 't', long, value_name = "MS", default_value_t = 5000)]
+    /// Accepted for compatibility; has no effect
+    #[arg(short = 't', long, value_name = "MS", default_value_t = 5000, hide_short_help = true)]
     pub(crate) plot_timeout: u64,
 
     /// Leave out pictures whose graph takes more than this many bytes of DOT
-    #[arg(short = 'b', long, value_name = "BYTES", default_value_t = 65536)]
+    #[arg(short = 'b', long, value_name = "BYTES", default_value_t = 65536, hide_short_help = true)]
     pub(crate) max_plot_bytes: usize,
 }
 

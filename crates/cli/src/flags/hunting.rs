@@ -91,8 +91,8 @@ pub(crate) struct HuntFlags {
 
     /// Longest time a statement may take, in seconds
     ///
-    /// A statement that takes longer without waiting for a lock hangs, which is a finding; so does a server that does not
-    /// answer. A temporary server is replaced.
+    /// A statement that takes longer without waiting for a lock counts as hung, and so does a server that does not answer.
+    /// Both are findings. A temporary server is replaced.
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
     pub(crate) patience: Duration,
 
@@ -100,11 +100,11 @@ pub(crate) struct HuntFlags {
     #[arg(long, value_name = "DIR", default_value = "taipan-hunt")]
     pub(crate) save: PathBuf,
 
-    /// Run a saved case again instead
+    /// Run a saved case again
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
 
-    /// Output form
+    /// Output format
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: HuntOutput,
 }
@@ -114,14 +114,14 @@ pub(crate) struct HuntFlags {
 pub(crate) enum WritesSee {
     /// What the database documents: the newest committed rows
     Newest,
-    /// The snapshot of their transaction, as plain reads are
+    /// The snapshot of their transaction, which plain reads see, too
     Snapshot,
 }
 
 /// Output form of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HuntOutput {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON object per line: each finding, then the summary
     Json,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Generate a history with a simulated database
 ///
-/// The simulated database keeps its promise except where a bug is planted. The same seed gives the same history.
+/// The simulated database keeps its isolation level except where a bug is planted. The same seed gives the same history.
 #[derive(Debug, Args)]
 #[command(after_help = "Workloads, bugs, settings and examples: taipan help generate")]
 #[command(after_long_help = generate_help())]
@@ -116,7 +116,7 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     pub(crate) live: bool,
 
-    /// Run this long instead of N transactions
+    /// Run for SECS seconds instead of N transactions
     #[arg(long, value_name = "SECS", value_parser = seconds, conflicts_with = "transactions")]
     pub(crate) duration: Option<Duration>,
 
@@ -136,7 +136,7 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) levels: LevelFlags,
 
-    /// Output form
+    /// Output format
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
 
@@ -162,7 +162,7 @@ fn run_help() -> String {
     let simulated =
         super::databases::target_row("sim:LEVEL?NAME=VALUE&…", "simulated; see `taipan help generate`");
     format!(
-        "{}\n{simulated}\n\n\
+        "{}{simulated}\n\
 Exit status: same as `taipan check`.
 
 Examples:

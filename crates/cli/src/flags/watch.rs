@@ -118,7 +118,7 @@ pub(crate) struct WatchFlags {
     #[arg(long, value_name = "URL", help_heading = "Findings")]
     pub(crate) webhook: Option<databases::Address>,
 
-    /// Latest arrival of a transaction, in seconds
+    /// How late a transaction may arrive, in seconds
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "5", help_heading = "Certainty")]
     pub(crate) grace: Duration,
 
@@ -128,9 +128,9 @@ pub(crate) struct WatchFlags {
     #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "60", help_heading = "Certainty")]
     pub(crate) longest: Duration,
 
-    /// Count instead of times: most transactions that may arrive first
+    /// How late a transaction may arrive, in transactions
     ///
-    /// This many others may arrive, and commit, before a transaction does.
+    /// Instead of --grace and --longest: up to this many others may arrive, or commit, before it.
     #[arg(long, value_name = "TRANSACTIONS", conflicts_with_all = ["grace", "longest"], help_heading = "Certainty", value_parser = count::<u64>(0.., "10000"))]
     pub(crate) window: Option<u64>,
 

@@ -112,9 +112,9 @@ pub(crate) struct SplitFlags {
 /// What decides where a transaction goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Axis {
-    /// Its session
+    /// By session
     Session,
-    /// Its commit time; without clocks, its place in the file
+    /// By commit time; by place in the file if there are no clocks
     Time,
 }
 

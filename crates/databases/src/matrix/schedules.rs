@@ -90,13 +90,13 @@ pub const SCHEDULES: &[Schedule] = &[
     },
     Schedule {
         name: "G1a",
-        about: "aborted read: a value is seen whose transaction is rolled back",
+        about: "aborted read: a transaction sees a value that is rolled back",
         steps: &[update(1, "101", "id = 1"), select(2, ""), rollback(1), select(2, ""), commit(2)],
         occurred: |seen| seen.committed(2) && saw(seen, 2, 1, 101),
     },
     Schedule {
         name: "G1b",
-        about: "intermediate read: a value is seen that its own transaction overwrites",
+        about: "intermediate read: a transaction sees a value that its writer overwrites",
         steps: &[
             update(1, "101", "id = 1"),
             select(2, ""),
@@ -148,7 +148,7 @@ pub const SCHEDULES: &[Schedule] = &[
     },
     Schedule {
         name: "PMP-write",
-        about: "predicate-many-preceders for a write: a delete hits other rows than the read before it saw",
+        about: "predicate-many-preceders for a write: a delete removes other rows than the read before it saw",
         steps: &[
             update(1, "value + 10", "id > 0"),
             select(2, "value = 20"),
@@ -218,7 +218,7 @@ pub const SCHEDULES: &[Schedule] = &[
     },
     Schedule {
         name: "fuzzy-read",
-        about: "fuzzy read: after its own update a transaction sees what another one changed",
+        about: "fuzzy read: after its own update a transaction sees the change of another one",
         steps: &[
             select(1, "id = 1"),
             update(2, "15", "id = 1"),
@@ -244,7 +244,7 @@ pub const SCHEDULES: &[Schedule] = &[
     },
     Schedule {
         name: "G2",
-        about: "phantom write skew: two transactions each insert what the other looked for",
+        about: "predicate write skew: two transactions each insert a row that the other had queried for",
         steps: &[
             select(1, "value % 3 = 0"),
             select(2, "value % 3 = 0"),
@@ -259,7 +259,7 @@ pub const SCHEDULES: &[Schedule] = &[
     },
     Schedule {
         name: "read-only",
-        about: "read-only anomaly: only a transaction that does not write makes the order impossible",
+        about: "read-only anomaly: no serial order exists, but only because of a read-only transaction",
         steps: &[
             select(1, ""),
             update(2, "value + 5", "id = 2"),

@@ -40,7 +40,7 @@ pub const UNDECIDED: &[UndecidedLevel] = &[
     UndecidedLevel {
         name: "PRAM",
         aliases: &["pipelined-RAM", "FIFO-consistency"],
-        why: "it lets every session see single operations in an order of its own; causal is decided, and implies it",
+        why: "it is about single operations, which every session may see in a different order; causal is decided, and implies it",
     },
     UndecidedLevel { name: "monotonic-reads", aliases: &["MR"], why: SESSION_GUARANTEE },
     UndecidedLevel { name: "monotonic-writes", aliases: &["MW"], why: SESSION_GUARANTEE },
@@ -62,9 +62,9 @@ pub const UNDECIDED: &[UndecidedLevel] = &[
     },
     UndecidedLevel {
         name: "update-atomic",
-        aliases: &["UA", "update-atomicity"],
-        why: "it is read-atomic where also two transactions that write one key must see each other, and no rule here \
-              says exactly that; parallel-snapshot-isolation implies it, and it implies monotonic-atomic-view",
+        aliases: &["UA", "update-atomicity", "ROLA"],
+        why: "it is read-atomic and also lets only one of two transactions that do not see each other write a key, which \
+              no level here says; parallel-snapshot-isolation implies it, and it implies monotonic-atomic-view",
     },
     UndecidedLevel {
         name: "eventual-consistency",
@@ -74,7 +74,7 @@ pub const UNDECIDED: &[UndecidedLevel] = &[
     UndecidedLevel {
         name: "non-monotonic-snapshot-isolation",
         aliases: &["NMSI"],
-        why: "snapshots that no order of commits explains are not decided; parallel-snapshot-isolation implies it",
+        why: "it allows snapshots that fit no order of commits; parallel-snapshot-isolation is decided, and implies it",
     },
 ];
 
@@ -123,9 +123,9 @@ pub const ELLE_DEFAULT: &str = "strict-serializable";
 
 /// Elle's names of anomalies, and the weakest level of the table that forbids each.
 const ELLE_ANOMALIES: &[(&str, &[&str])] = &[
-    ("read-uncommitted", &["G0"]),
-    ("strong-session-read-uncommitted", &["G0-process"]),
-    ("strong-read-uncommitted", &["G0-realtime"]),
+    ("read-uncommitted", &["G0", "PL-1-cycle-exists"]),
+    ("strong-session-read-uncommitted", &["G0-process", "strong-session-PL-1-cycle-exists"]),
+    ("strong-read-uncommitted", &["G0-realtime", "strong-PL-1-cycle-exists"]),
     (
         "read-committed",
         &[
@@ -139,20 +139,28 @@ const ELLE_ANOMALIES: &[(&str, &[&str])] = &[
             "future-read",
             "duplicate-elements",
             "cyclic-versions",
+            "PL-2-cycle-exists",
         ],
     ),
-    ("strong-session-read-committed", &["G1-process", "G1c-process"]),
-    ("strong-read-committed", &["G1-realtime", "G1c-realtime"]),
+    ("strong-session-read-committed", &["G1-process", "G1c-process", "strong-session-PL-2-cycle-exists"]),
+    ("strong-read-committed", &["G1-realtime", "G1c-realtime", "strong-PL-2-cycle-exists"]),
     ("cursor-stability", &["G-cursor", "lost-update"]),
     ("monotonic-view", &["G-monotonic"]),
     ("consistent-view", &["G-single", "G-single-item"]),
     ("parallel-snapshot-isolation", &["G-single-process", "G-single-item-process"]),
     ("forward-consistent-view", &["G-SIb"]),
-    ("repeatable-read", &["G2-item"]),
-    ("snapshot-isolation", &["G-nonadjacent", "G-nonadjacent-item"]),
+    ("repeatable-read", &["G2-item", "PL-2.99-cycle-exists"]),
+    ("snapshot-isolation", &["G-nonadjacent", "G-nonadjacent-item", "PL-SI-cycle-exists"]),
     ("update-serializable", &["G-update"]),
-    ("serializable", &["G2", "write-skew", "predicate-read-miss"]),
-    ("strong-session-snapshot-isolation", &["G-nonadjacent-process", "G-nonadjacent-item-process"]),
+    ("serializable", &["G2", "write-skew", "predicate-read-miss", "PL-3-cycle-exists"]),
+    (
+        "strong-session-snapshot-isolation",
+        &[
+            "G-nonadjacent-process",
+            "G-nonadjacent-item-process",
+            "strong-session-snapshot-isolation-cycle-exists",
+        ],
+    ),
     (
         "strong-snapshot-isolation",
         &[
@@ -161,10 +169,14 @@ const ELLE_ANOMALIES: &[(&str, &[&str])] = &[
             "G-single-realtime",
             "G-single-item-realtime",
             "G-SI",
+            "strong-snapshot-isolation-cycle-exists",
         ],
     ),
-    ("strong-session-serializable", &["G2-process", "G2-item-process"]),
-    ("strict-serializable", &["G2-realtime", "G2-item-realtime"]),
+    (
+        "strong-session-serializable",
+        &["G2-process", "G2-item-process", "strong-session-serializable-cycle-exists"],
+    ),
+    ("strict-serializable", &["G2-realtime", "G2-item-realtime", "PL-SS-cycle-exists"]),
 ];
 
 /// Elle's names of models with the level that breaks each.
