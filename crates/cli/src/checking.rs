@@ -399,7 +399,8 @@ impl<'f> Checking<'f> {
             };
             let meaning = claim.level.row().map(|row| format!(" (forbids {}; {})", row.forbids, row.source));
             console.note(format_args!(
-                "{claim} is checked{how} as {}{}",
+                "{} is checked{how} as {}{}",
+                vendor.title(),
                 claim.level,
                 meaning.unwrap_or_default()
             ));

@@ -58,6 +58,19 @@ pub struct Vendor {
 }
 
 impl Vendor {
+    /// What its vendor calls it: `PostgreSQL's REPEATABLE READ`.
+    pub fn title(&self) -> String {
+        let database = match self.database {
+            "postgres" => "PostgreSQL",
+            "mariadb" => "MariaDB",
+            "mysql" => "MySQL",
+            "sqlite" => "SQLite",
+            "duckdb" => "DuckDB",
+            other => other,
+        };
+        format!("{database}'s {}", self.level.replace('-', " ").to_uppercase())
+    }
+
     /// What the database's level is judged as: a level of the table, of whole transactions or of their halves.
     pub fn judged_as(&self, level: Level) -> String {
         match self.logical {

@@ -81,7 +81,7 @@ impl Definition {
             session: false,
             realtime: false,
             forbids: String::new(),
-            source: "a level of the user's own".to_owned(),
+            source: "custom level".to_owned(),
             modules: Vec::new(),
         }
     }
@@ -127,7 +127,7 @@ impl Definition {
         let modules = self.modules.iter().map(|module| module.name());
         let counted: Vec<&str> = counted.into_iter().chain(modules).collect();
         if !counted.is_empty() {
-            forbids = format!("{forbids}; counting {}", counted.join(", "));
+            forbids = format!("{forbids}, counting {}", counted.join(", "));
         }
         let row = LevelRow {
             name: keep(self.name),

@@ -141,13 +141,10 @@ fn sentence(found: &Found) -> String {
         }
         Kind::Lost => match found.missing {
             Some((first, last)) if first == last => {
-                format!("transaction number {first} of session {} never arrived", found.txn.session)
+                format!("transaction {first} of session {} never arrived", found.txn.session)
             }
             Some((first, last)) => {
-                format!(
-                    "transactions number {first} to {last} of session {} never arrived",
-                    found.txn.session
-                )
+                format!("transactions {first} to {last} of session {} never arrived", found.txn.session)
             }
             None => format!("transactions of session {} never arrived", found.txn.session),
         },
