@@ -2,9 +2,9 @@
 //! move between machines.
 
 use crate::timestamps::{peak_megabytes, write_history};
-use checker::spread::{self, Digested, Plan};
 use checker::timestamped::Streamed;
 use checker::timestamped::shards::digest;
+use cluster::spread::{self, Digested, Plan};
 use cluster::{Cluster, Job, Monitor, Setup, Share};
 use cpu_time::ProcessTime;
 use evidence::check;

@@ -1,6 +1,6 @@
 //! The polynomial levels by results: one component, decided by all workers together.
 //!
-//! **What.** [`checker::spread`] as a dataflow:
+//! **What.** [`crate::spread`] as a dataflow:
 //!
 //! ```text
 //!   parts ── digests ── exchange by key ──> homes of keys: join reads with writers
@@ -24,7 +24,7 @@
 //! **Cost.** Time: everything is divided by the workers, except that each process puts the graph together where it is needed, and
 //! that rows of a few columns are not much faster to find than rows of all. Bytes between processes: 12 an operation and
 //! 4 a read back, 4 a transaction to each other process; where there are doubts 12 a transaction and 4 a read for the graph, 8 a
-//! doubtful read and 4 a writer of its key. Memory: see [`checker::spread`]; the graph does not shrink with more processes,
+//! doubtful read and 4 a writer of its key. Memory: see [`crate::spread`]; the graph does not shrink with more processes,
 //! everything else does.
 
 use crate::components::Decided;
@@ -32,11 +32,11 @@ use crate::exchange::{everybody, exchange, stream};
 use crate::ids::Ids;
 use crate::job::{Found, Job};
 use crate::source::{Dealt, PARTS_MAX};
-use crate::timestamps::Read;
-use checker::spread::{
+use crate::spread::{
     Columns, Digest, Digested, Doubts, Edges, Graph, Home, Kept, Lanes, Layout, Open, Piece, Plan, Regions,
     Replies, Tally, digest,
 };
+use crate::timestamps::Read;
 use history::History;
 use isolation::{Outcome, Stats, Verdict, VerdictKind, Witness};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

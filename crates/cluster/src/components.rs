@@ -1,6 +1,6 @@
 //! Checks by results: independent components, each decided where it lies.
 //!
-//! **What.** Transactions that share no key and no session, even through others, are explained apart (algorithms.md §5). A
+//! **What.** Transactions that share no key and no session, even through others, are explained apart. A
 //! session is whole in one component, so components are sets of sessions that keys tie together:
 //!
 //! ```text

@@ -38,6 +38,7 @@ mod monitor;
 mod online;
 mod setup;
 mod source;
+pub mod spread;
 mod timestamps;
 
 pub use greeting::Greeting;

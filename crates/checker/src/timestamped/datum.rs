@@ -141,7 +141,8 @@ impl Datum {
         Self::Shared(Arc::new(Shared { hash, form }))
     }
 
-    pub(crate) fn hash(&self) -> u64 {
+    /// Equal values have equal hashes.
+    pub fn hash(&self) -> u64 {
         match self {
             Self::Absent => 7,
             Self::Unknown => 8,

@@ -16,7 +16,7 @@
 //! the history, they are all that [`conclude`] needs to find exactly what [`super::judge`] finds in the whole.
 //!
 //! **Why that is all.** EXT, INT and NOCONFLICT of a key depend on the transactions that touch the key, their
-//! timestamps, and nothing else (chronos-aion.txt §II-B; equal timestamps go by what `order` says, which is in
+//! timestamps, and nothing else (Chronos and Aion, Li et al., ICDE 2025, §II-B; equal timestamps go by what `order` says, which is in
 //! the digest). SESSION depends on neighbours in a session. So a key that fits in its shard fits in the whole, and all
 //! findings about a suspect show in the transactions that touch it.
 //!
@@ -29,8 +29,8 @@ mod sessions;
 mod shard;
 
 pub use digest::{Digest, Digested, digest};
-pub use label::{Label, home};
-pub(crate) use label::{Literal, Numbered, Numbers};
+pub use label::{Label, Literal, Numbered, Numbers, home};
+
 pub use sessions::{Ends, Sessions};
 pub use shard::Shard;
 

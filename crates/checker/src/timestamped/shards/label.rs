@@ -66,7 +66,8 @@ fn mix(number: u64) -> u64 {
 
 /// A value that is no small integer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Literal {
+#[allow(missing_docs, reason = "the kinds of values, by their names")]
+pub enum Literal {
     Absent,
     Int(i64),
     Bool(bool),
@@ -78,7 +79,8 @@ pub(crate) enum Literal {
 }
 
 impl Literal {
-    pub(crate) fn of(values: &Values, id: ValueId) -> Self {
+    /// The value of an id.
+    pub fn of(values: &Values, id: ValueId) -> Self {
         if let Some(number) = id.as_inline() {
             return Self::Int(number);
         }
@@ -99,7 +101,8 @@ impl Literal {
         }
     }
 
-    pub(crate) fn datum(&self) -> Datum {
+    /// The same as the online checker keeps it.
+    pub fn datum(&self) -> Datum {
         match self {
             Self::Absent => Datum::Absent,
             Self::Int(value) => Datum::Int(*value),
@@ -118,28 +121,31 @@ impl Literal {
 /// Numbers of names that are known. Integers, as most keys are, lie apart: an entry is half as large and found without a second
 /// look.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers {
+pub struct Numbers {
     integers: FxHashMap<i64, u32>,
     texts: FxHashMap<Box<str>, u32>,
 }
 
 impl Numbers {
+    /// The number of a name.
     #[inline]
-    pub(crate) fn get(&self, label: &Label) -> Option<u32> {
+    pub fn get(&self, label: &Label) -> Option<u32> {
         match label {
             Label::Int(number) => self.integers.get(number).copied(),
             Label::Text(text) => self.texts.get(text).copied(),
         }
     }
 
-    pub(crate) fn insert(&mut self, label: &Label, number: u32) {
+    /// Gives a name a number.
+    pub fn insert(&mut self, label: &Label, number: u32) {
         match label {
             Label::Int(integer) => self.integers.insert(*integer, number),
             Label::Text(text) => self.texts.insert(text.clone(), number),
         };
     }
 
-    pub(crate) fn into_labels(self) -> impl Iterator<Item = (Label, u32)> {
+    /// All names with their numbers.
+    pub fn into_labels(self) -> impl Iterator<Item = (Label, u32)> {
         let integers = self.integers.into_iter().map(|(integer, number)| (Label::Int(integer), number));
         integers.chain(self.texts.into_iter().map(|(text, number)| (Label::Text(text), number)))
     }
@@ -147,20 +153,21 @@ impl Numbers {
 
 /// The names of some ids of a part, by their place in a list that grows as they occur.
 #[derive(Debug)]
-pub(crate) struct Numbered {
+pub struct Numbered {
     number: Vec<u32>,
 }
 
 impl Numbered {
     const NONE: u32 = u32::MAX;
 
-    pub(crate) fn new(count: usize) -> Self {
+    /// For so many ids, none of which has a number.
+    pub fn new(count: usize) -> Self {
         Self { number: vec![Self::NONE; count] }
     }
 
     /// The number of an id; `add` is told of those that are new.
     #[inline(always)]
-    pub(crate) fn of(&mut self, id: impl Id, next: usize, add: impl FnOnce()) -> u32 {
+    pub fn of(&mut self, id: impl Id, next: usize, add: impl FnOnce()) -> u32 {
         let number = &mut self.number[id.index()];
         if *number == Self::NONE {
             *number = next as u32;

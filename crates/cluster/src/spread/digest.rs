@@ -2,8 +2,8 @@
 
 use super::graph::{Layout, Piece};
 use super::{DOUBTFUL, NONE, Open, Plan};
-use crate::timestamped::online::Datum;
-use crate::timestamped::shards::{Label, Literal, Numbered, home};
+use checker::timestamped::online::Datum;
+use checker::timestamped::shards::{Label, Literal, Numbered, home};
 use history::{History, Id, KeyId, Point, PointKind, SessionId, Status, Transaction, ValueId};
 use rustc_hash::FxHashMap;
 use search::weak::Sight;
