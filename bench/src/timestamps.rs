@@ -3,7 +3,7 @@
 //!
 //! The database is a small one that keeps snapshot isolation: 24 sessions, keys by Zipf's law (0.99), half of the
 //! operations writes; a transaction whose key was overwritten since its start is aborted and left out. Arrivals are
-//! late by up to 4000 transactions, in batches of 500, as in chronos-aion.txt §VI.
+//! late by up to 4000 transactions, in batches of 500, as in Chronos and Aion (Li et al., ICDE 2025) §VI.
 
 use checker::timestamped::online::{Online, Settings};
 use checker::timestamped::{self, Streamed};

@@ -18,7 +18,7 @@
 //! list was read after those who appended its elements, which they did in that order, and before all others.
 //!
 //! *Cost*: the clauses that unit propagation visits. *Source*: RUP (Goldberg and Novikov 2003), as the proof checkers
-//! of SAT solvers do it; algorithms.md §8.
+//! of SAT solvers do it.
 
 mod facts;
 mod units;

@@ -5,7 +5,7 @@
 //! and writes at its commit; at a serial level it does both at its commit. Every result that the replay
 //! does not produce is a [`Finding`]; all are reported, not the first.
 //!
-//! **The axioms** (chronos-aion.txt, §II-B and Algorithm 2), with what one finding is about:
+//! **The axioms** (Chronos and Aion, Li et al., ICDE 2025, §II-B and Algorithm 2), with what one finding is about:
 //!
 //! | axiom | holds if | a finding is about |
 //! |---|---|---|

@@ -186,20 +186,20 @@ const CASES: &[Case] = &[
         "init: x=0 y=0 z=0\ns1: r(x,0) w(y,1)\ns2: r(y,0) w(z,1)\ns3: r(z,0) w(x,1)",
         &["repeatable-read", "update-serializable"],
     ),
-    // vbox.txt, Figure 1: the predicate write changed both rows or none, and the query saw one of them changed.
+    // Vbox, Figure 1: the predicate write changed both rows or none, and the query saw one of them changed.
     case(
         "a predicate write between two versions",
         "s1: w(x,1) w(y,1)\ns2: w(x,2) w(y,2)\ns3: u(value=2 -> 3)\ns4: q(value=2)=[x:2]",
         &["consistent-view", "read-atomic"],
     ),
-    // boomslang.txt §5.1: was it never there, or is it gone again?
+    // Boomslang (Zhang, Mu and Tan 2026) §5.1: was it never there, or is it gone again?
     case("phantom ambiguity", "s1: w(y,1)\ns2: d(y)\ns3: scan(x..z)=[]\ns4: r(y,1)", &[]),
     case(
         "phantom ambiguity, resolved",
         "s1: w(y,1)\ns2: r(y,1) w(z,1)\ns3: r(z,1) scan(x..z)=[]",
         &["monotonic-view", "causal"],
     ),
-    // boomslang.txt §5.1: whose 9 is it?
+    // Boomslang (Zhang, Mu and Tan 2026) §5.1: whose 9 is it?
     case("read lineage uncertainty", "s1: w(x,9)\ns2: w(x,9)\ns3: r(x,9)", &[]),
     case(
         "read lineage, resolved",

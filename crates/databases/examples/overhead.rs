@@ -3,7 +3,7 @@
 //! `cargo run --release -p taipan-databases --example overhead -- postgres:temp [ROUNDS [SECONDS [SESSIONS]]]`
 //!
 //! Each round runs the workload twice on the same server, once with a recorder that is off and once with
-//! every line written to a file, the order changing from round to round (chronos-aion.txt §VI-D measures the
+//! every line written to a file, the order changing from round to round (Chronos and Aion, Li et al., ICDE 2025, §VI-D measures the
 //! same for its collector). Printed are the medians of transactions a second, and of the rounds' ratios.
 //! Where other programs run beside it, those say little; so what recording a transaction takes by itself is
 //! measured, too, and set against what the machine does in that time.

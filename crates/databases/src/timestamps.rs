@@ -20,7 +20,7 @@
 //! end at or before the place, and the commit is the transaction's number in the log.
 //!
 //! Cost: O((C + Σ|xip|) log C). Source: derived from the servers' visibility rules and tried on them;
-//! compare the timestamps of chronos-aion.txt §II, which need a changed server or client-side oracles.
+//! compare the timestamps of Chronos and Aion (Li et al., ICDE 2025) §II, which need a changed server or client-side oracles.
 
 use crate::driver::Failure;
 use record::Stamp;

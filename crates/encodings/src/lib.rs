@@ -8,8 +8,8 @@
 //! |---|---|---|---|---|
 //! | `eager-pairs` | all | every pair of writers of a key, every anti-dependency by itself | none | Papadimitriou's polygraphs as clauses |
 //! | `eager-cobra` | serializable | pairs of chains of read-modify-writes, one edge set each | combine, prune | Cobra (Tan et al., OSDI 2020, §3) |
-//! | `eager-vbox` | all | pairs of writers with their readers as edge sets | consolidate, prune | vbox.txt §3.3, §3.5 |
-//! | `eager-veristrong` | all | as `eager-pairs`, reads-from as clauses | prune (1-width), 2-width clauses, polarity | veristrong.txt §4, §6 |
+//! | `eager-vbox` | all | pairs of writers with their readers as edge sets | consolidate, prune | Vbox §3.3, §3.5 |
+//! | `eager-veristrong` | all | as `eager-pairs`, reads-from as clauses | prune (1-width), 2-width clauses, polarity | VeriStrong (Cai et al., PVLDB 2026) §4, §6 |
 //! | `eager-viper` | snapshot isolation | pairs of chains on begins and commits | combine, polarity | Viper (Zhang et al., EuroSys 2023) |
 //! | `eager-polysi` | snapshot isolation | pairs of writers on the induced graph (so ∪ wr ∪ ww) ; rw? | prune | PolySI (Huang et al., VLDB 2023) |
 //!

@@ -1,14 +1,14 @@
 //! What can be said of constraints before the search: consolidation, pruning, clauses of two.
 //!
-//! *Consolidation* (vbox.txt §3.3): two must questions that share an edge have the same answer. If the edge u → v is
+//! *Consolidation* (Vbox §3.3): two must questions that share an edge have the same answer. If the edge u → v is
 //! in `m before n`, it is m → n itself or a reader of m before n; the opposite, n before m, then closes a cycle with
 //! it, by m's own edge to its reader. So whoever has the edge has `m before n`, for both questions.
 //!
-//! *Pruning* (Cobra §3.4; vbox.txt Algorithm 1; veristrong.txt §6.1.1): an alternative of which some edge leads back
+//! *Pruning* (Cobra §3.4; Vbox Algorithm 1; VeriStrong (Cai et al., PVLDB 2026) §6.1.1): an alternative of which some edge leads back
 //! along known edges is impossible, so the other one is known, and its edges join the known ones; clauses with one
 //! literal left settle that one. Until nothing changes.
 //!
-//! *Clauses of two* (veristrong.txt §6.1.2): two alternatives whose edges close a cycle with known paths exclude each
+//! *Clauses of two* (VeriStrong, Cai et al., PVLDB 2026, §6.1.2): two alternatives whose edges close a cycle with known paths exclude each
 //! other.
 //!
 //! ```text

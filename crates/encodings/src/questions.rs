@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Where it is certain who was read, either the question `W before S` carries that edge along
-//! ([`Readers::Carried`]: vbox.txt eq. 1 and 2), or the edge is a question by itself, tied by a clause
-//! ([`Readers::Apart`]: polygraphs; veristrong.txt §4.1).
+//! ([`Readers::Carried`]: Vbox eq. 1 and 2), or the edge is a question by itself, tied by a clause
+//! ([`Readers::Apart`]: polygraphs; VeriStrong (Cai et al., PVLDB 2026) §4.1).
 //!
 //! *Why transactions without effect do no harm*: nothing has to follow one, so there is always an order with all of
 //! them at the end, where every edge into them holds.

@@ -13,8 +13,8 @@
 //! against the order asks for another order, and the closure is made anew.
 //!
 //! *Cost*: edges times the width of the gap; without clocks the gap is all that follows, n² / 16 bytes. An edge more: the
-//! gaps that it falls into. *Source*: the compact closure of vbox.txt §3.4, read off the graph instead of the clocks, so
-//! that it holds with and without them; veristrong.txt §6.3. There is no matrix of paths: whoever needs a path is the
+//! gaps that it falls into. *Source*: the compact closure of Vbox §3.4, read off the graph instead of the clocks, so
+//! that it holds with and without them; VeriStrong (Cai et al., PVLDB 2026) §6.3. There is no matrix of paths: whoever needs a path is the
 //! solver, which finds it in the part of its order that an edge disturbs.
 
 use crate::constraints::Edge;

@@ -3,7 +3,7 @@
 //! *Steps*: propagate; find the first clause in which nothing holds and decide one of its literals; when all hold,
 //! decide the first open must question; when there is none, the solver's order is the answer. After a conflict start
 //! from the beginning, because answers were taken back. *Polarity*: what the current order has already is preferred
-//! (veristrong.txt §6.2).
+//! (VeriStrong, Cai et al., PVLDB 2026, §6.2).
 
 use crate::constraints::Constraints;
 use crate::reach::topological;

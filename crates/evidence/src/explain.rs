@@ -12,7 +12,7 @@
 //! ```
 //!
 //! *Cost*: cubic in the size of the core, a handful of transactions; nothing here is used to decide.
-//! *Source*: the inference rules are veristrong.txt §5's pruning, run with reasons.
+//! *Source*: the inference rules are the pruning of VeriStrong (Cai et al., PVLDB 2026) §5, run with reasons.
 
 mod direct;
 pub(crate) mod must_see;

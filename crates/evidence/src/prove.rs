@@ -4,7 +4,7 @@
 //! first — and lets the solver find the contradiction, keeping every clause it learns. The cycles and learnt clauses,
 //! in order, are the proof; [`certify`](mod@certify) checks it with code of its own and works out for itself what must hold.
 //!
-//! *Cost*: the search, with nothing known beforehand: cores are small. *Source*: algorithms.md §8.
+//! *Cost*: the search, with nothing known beforehand: cores are small.
 
 use certify::{Atom, Certificate, Lemma};
 use encodings::{Refutable, refute};

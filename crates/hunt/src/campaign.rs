@@ -107,7 +107,7 @@ pub struct Discovery {
 }
 
 /// The levels of a database at which the oracle can be used: every statement looks at committed data only
-/// (txcheck.txt, assumption 3, is kept by reading before writes what writes look at).
+/// (TxCheck, Jiang et al., OSDI 2023, assumption 3, is kept by reading before writes what writes look at).
 pub fn levels(all: &[Isolation]) -> Vec<Isolation> {
     all.iter().filter(|level| level.sight.is_some()).copied().collect()
 }

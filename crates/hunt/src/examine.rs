@@ -2,7 +2,7 @@
 //!
 //! 1. Execute it interleaved.
 //! 2. Take out statements that are no good, and statements that had to wait: the reads around those were torn apart
-//!    (txcheck.txt §4, *Blocking Scheduling*). Execute again, in the order in which steps were really completed.
+//!    (TxCheck, Jiang et al., OSDI 2023, §4, *Blocking Scheduling*). Execute again, in the order in which steps were really completed.
 //! 3. Build the graph; take out a random statement of every cycle, and execute again (§3.3, *Graph Decycling*).
 //! 4. Hold the execution to the promise of the level.
 //! 5. Execute random topological orders without transactions, and compare.

@@ -1,6 +1,6 @@
 //! Executes a case: interleaved in transactions, or one statement after the other without.
 //!
-//! Interleaved (txcheck.txt §4, *Transaction Execution*):
+//! Interleaved (TxCheck, Jiang et al., OSDI 2023, §4, *Transaction Execution*):
 //!
 //! 1. Send the next step to its transaction's session; put it into that session's queue if an earlier one waits.
 //!    A statement goes as one batch with the reads around it, so that nothing comes between.

@@ -1,4 +1,4 @@
-//! The statement-dependency graph of an execution (txcheck.txt §3.1, appendix A).
+//! The statement-dependency graph of an execution (TxCheck, Jiang et al., OSDI 2023, §3.1, appendix A).
 //!
 //! What: nodes are the statements of committed transactions; an edge leads from a statement to one that must come
 //! later in any order without transactions that gives the same results.

@@ -1,4 +1,4 @@
-//! The same execution as a history, held to the database's own promise by the checker (txcheck.txt §4, *Isolation Bug
+//! The same execution as a history, held to the database's own promise by the checker (TxCheck, Jiang et al., OSDI 2023, §4, *Isolation Bug
 //! Detection*).
 //!
 //! Only items count: the version-set reads and what writes installed are exact, while what a condition depends on is

@@ -1,5 +1,5 @@
 //! The oracle: the statements of the graph in another order, without transactions, must give the same results
-//! (txcheck.txt §3.3, Algorithm 1 and Theorem 1).
+//! (TxCheck, Jiang et al., OSDI 2023, §3.3, Algorithm 1 and Theorem 1).
 //!
 //! Compared are the answers of queries, what writes were about to overwrite and what they installed, and the tables
 //! at the end. The theorem holds for every topological order, so several random ones are tried.

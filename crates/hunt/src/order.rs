@@ -1,4 +1,4 @@
-//! Cycles, and random topological orders (txcheck.txt §3.3, Figure 8 and Algorithm 1).
+//! Cycles, and random topological orders (TxCheck, Jiang et al., OSDI 2023, §3.3, Figure 8 and Algorithm 1).
 //!
 //! Cycles are found as strongly connected components; orders by taking, again and again, a random statement that nothing
 //! left has to precede. Both are linear in the graph.

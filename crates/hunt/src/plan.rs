@@ -1,6 +1,6 @@
 //! A test case as it is generated and reduced: a schema, its rows, and interleaved transactions, all as trees.
 //!
-//! [`Plan::case`] prints it for one grammar, with the instrumentation of txcheck.txt §3.2 around every statement:
+//! [`Plan::case`] prints it for one grammar, with the instrumentation of TxCheck (Jiang et al., OSDI 2023) §3.2 around every statement:
 //!
 //! ```text
 //!   version-set reads   SELECT pkey, vkey FROM t      for every table the statement refers to

@@ -1,7 +1,7 @@
 //! Trees into SQL, by a row of the grammar table.
 //!
 //! Everything is parenthesised where precedence could differ between vendors. What a statement needs around it —
-//! the reads before and after a write (txcheck.txt §3.2) — is printed here, too, since it shares the
+//! the reads before and after a write (TxCheck, Jiang et al., OSDI 2023, §3.2) — is printed here, too, since it shares the
 //! statement's condition.
 
 use crate::tree::{

@@ -1,7 +1,7 @@
 //! Statements as trees: typed, so that what is generated is valid and what is reduced stays so.
 //!
 //! A tree knows no vendor: `print` writes it by a row of the grammar table. Every table has the columns
-//! [`KEY`] and [`VERSION`] first (txcheck.txt §3.2): the key never changes, the version is new with every write.
+//! [`KEY`] and [`VERSION`] first (TxCheck, Jiang et al., OSDI 2023, §3.2): the key never changes, the version is new with every write.
 
 /// The column that names a row.
 pub const KEY: &str = "pkey";

@@ -20,7 +20,7 @@
 //! behind a predicate write whose keys nobody reported: what is own and what is snapshot cannot be told apart there. A
 //! scan is cut at the keys that were written.
 //!
-//! *Cost*: one pass. *Source*: boomslang.txt, case #4 (§8.1), which starts a new sub-transaction at every locking read
+//! *Cost*: one pass. *Source*: Boomslang (Zhang, Mu and Tan 2026), case #4 (§8.1), which starts a new sub-transaction at every locking read
 //! and write; two are enough, because locks are kept, and say more.
 
 use history::{

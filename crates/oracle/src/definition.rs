@@ -2,7 +2,7 @@
 //!
 //! **What.** An explanation is an outcome of every unknown transaction, the keys that each predicate write
 //! matched ([`scenario`](super::scenario)), a version order of every key, and the version that every read
-//! and every predicate evaluation saw. Its edges are those of vbox.txt, definitions 2.1 and 2.2:
+//! and every predicate evaluation saw. Its edges are those of Vbox, definitions 2.1 and 2.2:
 //!
 //! ```text
 //!   version order of x    x0 ──ww──▶ x1 ──ww──▶ x2          (x0 is initial: no transaction, no edge)

@@ -5,7 +5,7 @@
 //! are still under way. Whoever saw something sent its own commit after the one that it saw: so wherever the file ends when
 //! the client program is killed, it holds nothing of which it lacks the cause, and no check of it blames the
 //! database. It lacks what was in flight, and what waited for that. Lines of a session stand in session order
-//! (boomslang.txt §4.1).
+//! (Boomslang, Zhang, Mu and Tan 2026, §4.1).
 //!
 //! Cost: one clock reading before and one after each call, one line formatted a transaction.
 //! A full disk stops the recording; the transactions in flight still get their lines, from space that was

@@ -5,7 +5,7 @@
 //!
 //! *Invariant*: of the alternatives of a match that are possible exactly one comes true, if its transaction took effect.
 //!
-//! *Source*: boomslang.txt §5 (superpositions), asked for as they come up.
+//! *Source*: Boomslang (Zhang, Mu and Tan 2026) §5 (superpositions), asked for as they come up.
 
 use crate::problem::{Count, Match, Problem};
 use rustc_hash::FxHashMap;

@@ -3,8 +3,8 @@
 //! *What*: maps transactions to nodes of a graph and lists the edges that no choice can change. At a
 //! serial level a transaction is one node. At snapshot isolation it is two, begin → commit; whatever
 //! becomes visible does so commit → begin, whatever must not be visible begin → commit. A cycle there is
-//! exactly a cycle without two adjacent anti-dependencies (viper: Zhang et al., EuroSys 2023;
-//! algorithms.md §4), so one solver serves both.
+//! exactly a cycle without two adjacent anti-dependencies (viper: Zhang et al., EuroSys 2023),
+//! so one solver serves both.
 //!
 //! ```text
 //!   serial        S ───────────▶ T          snapshot   S.begin   S.commit ──▶ T.begin   T.commit

@@ -13,7 +13,7 @@
 //! never grows into one that was seen.
 //!
 //! *Cost*: the elements of the lists read, for keys whose lists do not show their own order ([`ListKind::Open`]).
-//! *Source*: boomslang.txt §5 (what cannot be inferred is an open question).
+//! *Source*: Boomslang (Zhang, Mu and Tan 2026) §5 (what cannot be inferred is an open question).
 
 use crate::lists::{self, normal};
 use history::{Area, History, Id, KeyId, Primitive, Row, Status, Test, ValueId, ValueRef, WriteIf};

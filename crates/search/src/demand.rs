@@ -9,7 +9,7 @@
 //! without a fault explains everything.
 //!
 //! *Cost*: the rows returned and the versions written, for every round; rounds are few where the first order is good.
-//! *Source*: the same idea as `refine`'s, one level up (algorithms.md §3); vbox.txt §3.1 makes all of them at once.
+//! *Source*: the same idea as `refine`'s, one level up; Vbox §3.1 makes all of them at once.
 
 use crate::constrain::Known;
 use crate::contents::Contents;

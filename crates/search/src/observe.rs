@@ -11,8 +11,8 @@
 //! open question; (4) settle transactions of unknown outcome: those whose versions nobody can have seen
 //! are out, those that somebody must have seen are in, the others are open questions.
 //!
-//! *Cost*: O(operations), plus a sort within each key. *Source*: boomslang.txt §4.2 and §A.2 (read
-//! lineage); veristrong.txt §3 (duplicate values).
+//! *Cost*: O(operations), plus a sort within each key. *Source*: Boomslang (Zhang, Mu and Tan 2026) §4.2 and §A.2 (read
+//! lineage); VeriStrong (Cai et al., PVLDB 2026) §3 (duplicate values).
 
 use crate::contents::{Contents, ListKind};
 use crate::demand;

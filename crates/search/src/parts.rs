@@ -5,7 +5,7 @@
 //! one of the whole. Parts are gathered into as many bundles as there are threads, evenly by the work in them.
 //!
 //! *Invariant*: whoever can have written what a transaction saw is in its bundle, so a bundle says all that the whole says
-//! of its transactions. *Cost*: one visit a read and a version. *Source*: algorithms.md §5; boomslang.txt §6.
+//! of its transactions. *Cost*: one visit a read and a version. *Source*: Boomslang (Zhang, Mu and Tan 2026) §6.
 
 use crate::problem::{NONE, Problem, Standing, Txn};
 

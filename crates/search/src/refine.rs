@@ -9,7 +9,7 @@
 //!
 //! *Open questions* and their literals:
 //! * `before(V, W)` — version V is overwritten, directly or not, by W on the same key; either way the
-//!   certain readers of the earlier one come before the later one (vbox.txt eq. 1 and 2).
+//!   certain readers of the earlier one come before the later one (Vbox eq. 1 and 2).
 //! * `misses(T, W)` — T reads before W is visible, or W is visible to T.
 //! * `picks(R, W)` — the ambiguous read R saw W.
 //! * `effect(T)` — the transaction T of unknown outcome took effect.
@@ -25,7 +25,7 @@
 //! overlap are one more `before`.
 //!
 //! *Invariant*: a key that is not dirty fits the order. *Cost*: one pass over what is dirty a round.
-//! *Source*: algorithms.md §3; the questions are boomslang.txt §A.4's superpositions.
+//! *Source*: the questions are the superpositions of Boomslang (Zhang, Mu and Tan 2026) §A.4.
 
 use crate::alternatives::{Alternatives, recount};
 use crate::constrain::Known;

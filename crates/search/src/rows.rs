@@ -14,7 +14,7 @@
 //! *Invariant*: a key about which nothing is said could not have satisfied the predicate, whatever happened.
 //!
 //! *Cost*: the keys visited; for a predicate, the values that satisfy it and the keys that may ever hold them.
-//! *Source*: vbox.txt §3.1 (predicate reads as truths about keys); boomslang.txt §A.4 (iterators).
+//! *Source*: Vbox §3.1 (predicate reads as truths about keys); Boomslang (Zhang, Mu and Tan 2026) §A.4 (iterators).
 
 use crate::contents::Contents;
 use history::{

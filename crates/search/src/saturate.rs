@@ -15,7 +15,7 @@
 //! *Steps*: clocks along a first order; both rules over all reads; again while that rules out candidates. Known reads go
 //! version by version: when the next other writer of each session comes is looked up once, and a reader's clocks are compared
 //! with that, all sessions at once; on 80,000 transactions that scan, rounds became four to eight times as fast.
-//! *Cost*: (reads · sessions) a round. *Source*: algorithms.md §1 and §2.
+//! *Cost*: (reads · sessions) a round.
 
 use crate::constrain::Known;
 use crate::problem::{INITIAL, NONE, Problem, Read, Standing, Txn};

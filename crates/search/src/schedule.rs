@@ -14,7 +14,7 @@
 //!
 //! A value that comes back, like that of a lock, is not overwritten while more are to take one than are to come.
 //!
-//! *Cost*: O(operations · log). *Source*: algorithms.md §3 step 1.
+//! *Cost*: O(operations · log).
 
 use crate::constrain::Known;
 use crate::pigeonhole;

@@ -11,7 +11,7 @@
 //!   u(v>=2 -> 0)  on a key that may hold 1, 2, 3:    found 2 or 3, left 0   |   found 1, left nothing
 //! ```
 //!
-//! *Cost*: the contents of the key, for each script. *Source*: the open questions are boomslang.txt §5's
+//! *Cost*: the contents of the key, for each script. *Source*: the open questions are Boomslang (Zhang, Mu and Tan 2026), §5's
 //! superpositions.
 
 use crate::contents::Contents;

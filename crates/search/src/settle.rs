@@ -5,7 +5,7 @@
 //! nobody left is impossible; the last one left of a match is true. One conclusion leads to the next: a list that was
 //! read settles who appended before whom, down to its first element.
 //!
-//! *Cost*: the candidates of the reads, a few times. *Source*: unit propagation; boomslang.txt §5.2 collapses
+//! *Cost*: the candidates of the reads, a few times. *Source*: unit propagation; Boomslang (Zhang, Mu and Tan 2026) §5.2 collapses
 //! superpositions the same way.
 
 use crate::problem::{Alternative, Count, INITIAL, NONE, Problem, Standing, Txn};

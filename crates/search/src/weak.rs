@@ -22,7 +22,7 @@
 //! | repeatable-read | S commits before T, unless the read is of a range or predicate and saw no row |
 //!
 //! *Ranges and predicates* are reads of single keys ([`crate::rows`]). One that returned no row at a key says that the
-//! key did not belong to it; it misses only what changes that (vbox.txt, definition 2.2), except in the
+//! key did not belong to it; it misses only what changes that (Vbox, definition 2.2), except in the
 //! axiomatic family, where it is a read of one version like any other.
 //!
 //! *Why that is the level*: for consistent view, T misses the version after W's, written by N (T → N is the

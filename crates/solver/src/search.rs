@@ -10,8 +10,8 @@
 //! *Steps* of [`Solver::propagate`]: take the next literal off the trail, insert its edges, visit the
 //! clauses that watch its negation; on a conflict analyse, jump back, assert the learnt clause, go on.
 //!
-//! *Source*: MiniSat's scheme; edge sets under one variable as in vbox.txt §3.5; polarity from the
-//! current order as in veristrong.txt §6.2. Where we differ: the order survives backtracking and serves
+//! *Source*: MiniSat's scheme; edge sets under one variable as in Vbox §3.5; polarity from the
+//! current order as in VeriStrong (Cai et al., PVLDB 2026) §6.2. Where we differ: the order survives backtracking and serves
 //! as the model, so that a caller decides only what is wrong with it.
 
 use crate::graph::{Graph, Node};

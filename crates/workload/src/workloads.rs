@@ -1,7 +1,7 @@
 //! The kinds of transactions, as one table, and how each is drawn.
 //!
-//! Sources: BlindW of Cobra as vbox.txt §4.2 describes it; the general workloads with repeated values of
-//! veristrong.txt §7.1; RandomRange, RandomBench and RandomRMWRange of boomslang.txt §A.5; list append and
+//! Sources: BlindW of Cobra as Vbox §4.2 describes it; the general workloads with repeated values of
+//! VeriStrong (Cai et al., PVLDB 2026) §7.1; RandomRange, RandomBench and RandomRMWRange of Boomslang (Zhang, Mu and Tan 2026) §A.5; list append and
 //! bank as Jepsen's tests made them known.
 
 use crate::applications::tpcc_keys;

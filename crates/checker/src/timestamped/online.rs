@@ -5,7 +5,7 @@
 //! told that no more will arrive up to a commit timestamp (the *watermark*); [`Online::findings`] gives
 //! what is certain. No clock, no file, no socket: those are the caller's.
 //!
-//! **The idea** (chronos-aion.txt §III-C, Algorithm 3), with other structures: of each key the versions in
+//! **The idea** (Chronos and Aion, Li et al., ICDE 2025, §III-C, Algorithm 3), with other structures: of each key the versions in
 //! the order of commits, and the readers whose verdict is open in the order of their looks.
 //!
 //! ```text

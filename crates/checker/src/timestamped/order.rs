@@ -4,7 +4,7 @@
 //! is its *rank*. A snapshot is a number: a transaction whose snapshot is `s` sees exactly the ranks
 //! below `s`. After this file nothing compares timestamps any more.
 //!
-//! **Equal timestamps.** Commits come before starts (chronos-aion.txt, Definition 6 has `≤`), so at one
+//! **Equal timestamps.** Commits come before starts (Chronos and Aion, Li et al., ICDE 2025, Definition 6 has `≤`), so at one
 //! instant: first the writers that started earlier, then writers that start and commit at this instant,
 //! one after the other, then transactions that only read. Whatever is still equal goes by start, by the
 //! session's name and by the place in the session: by nothing that depends on the order of a file.

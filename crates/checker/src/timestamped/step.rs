@@ -2,7 +2,7 @@
 //!
 //! **What.** [`Local`] is what a transaction has seen of a key and written to it so far. It takes the transaction's
 //! operations in the order issued, each with what the snapshot holds for the key where that matters, and says which
-//! results are wrong ([`Misfit`]). The rules are those of INT and EXT (chronos-aion.txt, §II-B).
+//! results are wrong ([`Misfit`]). The rules are those of INT and EXT (Chronos and Aion, Li et al., ICDE 2025, §II-B).
 //!
 //! ```text
 //!                                   Local: one key of one transaction

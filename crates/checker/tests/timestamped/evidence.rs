@@ -81,7 +81,7 @@ fn serial_levels_look_at_the_commit_alone() {
 }
 
 /// Three transactions commit one after the other, the third on a snapshot without the second: another order
-/// explains it, but it is not the order that happened (chronos-aion.txt, Fig. 11).
+/// explains it, but it is not the order that happened (Chronos and Aion, Li et al., ICDE 2025, Fig. 11).
 #[test]
 fn the_papers_example_fails_by_timestamps_only() {
     let text = "1: w(x,1) @@1..2\n2: r(x,1) w(x,2) @@3..4\n3: r(x,1) @@5..6\n";

@@ -5,7 +5,7 @@
 //!
 //! *Steps*: a match of which none is true is supposed to have gone as the order of the moment has it; where the
 //! database told how many keys matched, that is compared once everything else is settled.
-//! *Cost*: a variable an alternative. *Source*: boomslang.txt §5 (superpositions), asked for as they come up.
+//! *Cost*: a variable an alternative. *Source*: Boomslang (Zhang, Mu and Tan 2026) §5 (superpositions), asked for as they come up.
 
 use super::search::Search;
 use crate::alternatives::{Alternatives, recount};
