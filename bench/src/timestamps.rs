@@ -439,7 +439,7 @@ pub(crate) fn follow(
         }
     }
     let ((), seconds) = timed(|| Ok(online.finish()?))?;
-    if let Some(found) = online.findings().first() {
+    if let Some(found) = online.findings()?.first() {
         return Err(format!("the stream is valid, and something was found: {found:?}").into());
     }
     let check_s = spent + seconds;

@@ -70,7 +70,7 @@ fn streamed(history: &History, level: Level, random: &mut Random) -> Result<Vec<
         let (batch, later) = rest.split_at(random.between(1, 9).min(rest.len()));
         let text: Vec<&str> = batch.iter().map(|(_, line)| line.as_str()).collect();
         online.receive(&part(&text.join("\n"))?).map_err(|error| words(&error))?;
-        found.extend(online.findings());
+        found.extend(online.findings().map_err(|error| words(&error))?);
         rest = later;
         if random.chance(5) {
             let mut state = Vec::new();
@@ -80,7 +80,7 @@ fn streamed(history: &History, level: Level, random: &mut Random) -> Result<Vec<
         }
     }
     online.finish().map_err(|error| words(&error))?;
-    found.extend(online.findings());
+    found.extend(online.findings().map_err(|error| words(&error))?);
     let told = found.iter().map(|it| {
         let key = it.key.as_ref().map(ToString::to_string);
         (it.kind.name().to_owned(), it.txn.name.clone(), it.op.map(|op| op as usize), key)

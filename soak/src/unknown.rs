@@ -1,7 +1,7 @@
 //! Transactions of unknown outcome: a correct store is accepted by results, by timestamps and online; planted bugs are found.
 
 use crate::campaign::Wrong;
-use checker::timestamped::online::{Found, Here, Kind, Online, Settings, Sharded};
+use checker::timestamped::online::{Found, Here, Kind, Online, Settings};
 use history::formats::{Format, ReadOptions, read_bytes, write_string};
 use history::{Builder, History, Id, Status, Timestamp};
 use isolation::{By, Claim, Level, Options, Verdict};
@@ -151,43 +151,31 @@ impl Arrivals {
         let words = |error: &dyn std::fmt::Display| error.to_string();
         let hands = || Box::new(Here::new(workers, || None));
         let mut found = Vec::new();
-        if workers == 0 {
-            let mut online = Online::new(settings.clone()).map_err(|it| words(&it))?;
-            for event in &self.events {
-                match event {
-                    Event::Arrive(part) => online.receive(part).map_err(|it| words(&it))?,
-                    Event::Advance(watermark) => online.advance(*watermark, None).map_err(|it| words(&it))?,
-                    Event::Restart => {
-                        found.extend(online.findings());
-                        let mut state = Vec::new();
-                        online.save(&mut state).map_err(|it| words(&it))?;
-                        let mut state = state.as_slice();
-                        online = Online::restore(settings.clone(), &mut state).map_err(|it| words(&it))?;
-                    }
-                }
-            }
-            online.finish().map_err(|it| words(&it))?;
-            found.extend(online.findings());
-            return Ok(found);
-        }
-        let mut sharded = Sharded::new(settings.clone(), hands()).map_err(|it| words(&it))?;
+        let first = match workers {
+            0 => Online::new(settings.clone()),
+            _ => Online::on(settings.clone(), hands()),
+        };
+        let mut online = first.map_err(|it| words(&it))?;
         for event in &self.events {
             match event {
-                Event::Arrive(part) => sharded.receive(part).map_err(|it| words(&it))?,
-                Event::Advance(watermark) => sharded.advance(*watermark, None).map_err(|it| words(&it))?,
+                Event::Arrive(part) => online.receive(part).map_err(|it| words(&it))?,
+                Event::Advance(watermark) => online.advance(*watermark, None).map_err(|it| words(&it))?,
                 Event::Restart => {
-                    sharded.catch_up().map_err(|it| words(&it))?;
-                    found.extend(sharded.findings().map_err(|it| words(&it))?);
+                    online.catch_up().map_err(|it| words(&it))?;
+                    found.extend(online.findings().map_err(|it| words(&it))?);
                     let mut state = Vec::new();
-                    sharded.save(&mut state).map_err(|it| words(&it))?;
+                    online.save(&mut state).map_err(|it| words(&it))?;
                     let mut state = state.as_slice();
-                    sharded =
-                        Sharded::restore(settings.clone(), &mut state, hands()).map_err(|it| words(&it))?;
+                    let restored = match workers {
+                        0 => Online::restore(settings.clone(), &mut state),
+                        _ => Online::restore_on(settings.clone(), &mut state, hands()),
+                    };
+                    online = restored.map_err(|it| words(&it))?;
                 }
             }
         }
-        sharded.finish().map_err(|it| words(&it))?;
-        found.extend(sharded.findings().map_err(|it| words(&it))?);
+        online.finish().map_err(|it| words(&it))?;
+        found.extend(online.findings().map_err(|it| words(&it))?);
         Ok(found)
     }
 }

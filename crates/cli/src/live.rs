@@ -85,7 +85,11 @@ impl Live {
     }
 
     fn collect(&mut self) {
-        for found in self.online.findings() {
+        let findings = self.online.findings().unwrap_or_else(|error| {
+            self.trouble.get_or_insert(error.to_string());
+            Vec::new()
+        });
+        for found in findings {
             self.undecided += u64::from(found.kind == Kind::Undecided);
             let is_conflict = found.kind == Kind::Broken(Axiom::NoConflict);
             if found.kind.is_violation() && (self.judges_conflicts || !is_conflict) {

@@ -45,6 +45,13 @@ impl Parcel {
             Self::Ends(to, _) => (*to).into(),
         }
     }
+
+    fn arrive(self, shard: &mut Shard, sessions: &mut Sessions) {
+        match self {
+            Self::Digest(digest) => shard.receive(*digest),
+            Self::Ends(_, ends) => ends.into_iter().for_each(|ends| sessions.receive(ends)),
+        }
+    }
 }
 
 /// What a worker found out.
@@ -142,84 +149,69 @@ pub(crate) fn replay(
     ids: &mut Ids,
 ) -> (Report, Census) {
     ids.begin();
-    let shard = Rc::new(RefCell::new(Shard::new(level)));
-    let sessions = Rc::new(RefCell::new(Sessions::new(level)));
     let standing = job.monitor.standing(worker.index());
-    let mut input = InputHandle::<u64, CapacityContainerBuilder<Vec<Parcel>>>::new_with_builder();
-    let probe = ProbeHandle::new();
-    let (at, ends_at, told) = (shard.clone(), sessions.clone(), standing.clone());
-    worker.dataflow::<u64, _, _>(|scope| {
-        input
-            .to_stream(scope)
-            .unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
-                Exchange::new(Parcel::to),
-                "Replay",
-                |_, _| {
-                    move |(input, frontier), _| {
-                        let mut shard = at.borrow_mut();
-                        input.for_each_time(|_, containers| {
-                            for parcel in containers.flat_map(|container| container.drain(..)) {
-                                match parcel {
-                                    Parcel::Digest(digest) => shard.receive(*digest),
-                                    Parcel::Ends(_, ends) => {
-                                        ends.into_iter().for_each(|it| ends_at.borrow_mut().receive(it));
-                                    }
-                                }
-                            }
-                        });
-                        shard.settle(frontier.frontier().first().map(|&time| commit_of(time)));
-                        told.shard(shard.size());
-                    }
-                },
-            )
-            .probe_with(&probe);
-    });
-    let mut reader = Reader {
-        level,
-        promise,
-        report: Report::default(),
-        census: Census::default(),
-        ahead: VecDeque::new(),
-        runs: Vec::new(),
-    };
-    let order = reader.plan(dealt, promise);
-    for &(run, number) in &order {
-        let dealt = &dealt[number];
-        let mut part_number = 0;
-        let result = dealt.stretch.read(&job.reading, |part| {
-            let order = dealt.order + (part_number % PARTS_MAX);
-            part_number += 1;
-            reader.census.count(dealt.order, &part);
-            ids.take(&part);
-            reader.report.error = job.refused(&part);
-            reader.send(worker, &mut input, &part, (order, run), &standing);
-            drop(part);
-            worker.step();
-            reader.wait(worker, &probe);
-            if reader.report.error.is_some() {
-                return false;
-            }
-            reader.report.limit = job.options.budget.exhausted().map(|why| why.to_string());
-            reader.report.limit.is_none() && !reader.report.is_disordered
-        });
-        if let Err(error) = result {
-            reader.report.error = Some(job.plain_error(&dealt.stretch.path, &error));
-        }
-        reader.is_over(run);
-        let Report { error, limit, is_disordered, .. } = &reader.report;
-        if error.is_some() || limit.is_some() || *is_disordered {
-            break;
-        }
-    }
-    input.close();
+    let home = Home::new(level);
+    let (input, probe) = home.receive(worker, standing.clone());
+    let mut reader = Reader::new(level, promise, Sender { input, probe: probe.clone() }, standing.clone());
+    reader.read(worker, job, dealt, ids);
+    let (mut report, census) = reader.finish();
     standing.has_read();
     worker.step_or_park_while(Some(NAP), || !probe.done());
-    let Reader { mut report, census, .. } = reader;
-    let shard = shard.replace(Shard::new(level));
-    report.is_disordered |= shard.is_disordered();
-    shard.finish(&mut report.suspects);
-    sessions.replace(Sessions::new(level)).finish(&mut report.suspects);
+    home.finish(level, &mut report);
     (report, census)
+}
+
+/// What lives at a worker: its keys, and its sessions.
+struct Home {
+    shard: Rc<RefCell<Shard>>,
+    sessions: Rc<RefCell<Sessions>>,
+}
+
+impl Home {
+    fn new(level: Level) -> Self {
+        Self {
+            shard: Rc::new(RefCell::new(Shard::new(level))),
+            sessions: Rc::new(RefCell::new(Sessions::new(level))),
+        }
+    }
+
+    /// The dataflow: parcels go where they live, and what committed before the frontier is replayed.
+    fn receive(&self, worker: &mut Worker, standing: Standing) -> (Input, ProbeHandle<u64>) {
+        let mut input = Input::new_with_builder();
+        let probe = ProbeHandle::new();
+        let (shard, sessions) = (self.shard.clone(), self.sessions.clone());
+        worker.dataflow::<u64, _, _>(|scope| {
+            input
+                .to_stream(scope)
+                .unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
+                    Exchange::new(Parcel::to),
+                    "Replay",
+                    |_, _| {
+                        move |(input, frontier), _| {
+                            let (mut shard, mut sessions) = (shard.borrow_mut(), sessions.borrow_mut());
+                            input.for_each_time(|_, containers| {
+                                for parcel in containers.flat_map(|container| container.drain(..)) {
+                                    parcel.arrive(&mut shard, &mut sessions);
+                                }
+                            });
+                            shard.settle(frontier.frontier().first().map(|&time| commit_of(time)));
+                            standing.shard(shard.size());
+                        }
+                    },
+                )
+                .probe_with(&probe);
+        });
+        (input, probe)
+    }
+
+    /// When everything has come: what is not settled.
+    fn finish(self, level: Level, report: &mut Report) {
+        // The dataflow may still hold its ends.
+        let shard = self.shard.replace(Shard::new(level));
+        report.is_disordered |= shard.is_disordered();
+        shard.finish(&mut report.suspects);
+        self.sessions.replace(Sessions::new(level)).finish(&mut report.suspects);
+    }
 }
 
 /// Stretches that are in the order of commits among themselves.
@@ -230,6 +222,14 @@ struct Run {
     last: [i64; 2],
 }
 
+type Input = InputHandle<u64, CapacityContainerBuilder<Vec<Parcel>>>;
+
+/// Where parcels go, and how far everybody is.
+struct Sender {
+    input: Input,
+    probe: ProbeHandle<u64>,
+}
+
 struct Reader {
     level: Level,
     promise: Promise,
@@ -238,17 +238,76 @@ struct Reader {
     /// The times of parts that were sent.
     ahead: VecDeque<u64>,
     runs: Vec<Run>,
+    sender: Sender,
+    standing: Standing,
 }
 
-type Input = InputHandle<u64, CapacityContainerBuilder<Vec<Parcel>>>;
-
 impl Reader {
+    fn new(level: Level, promise: Promise, sender: Sender, standing: Standing) -> Self {
+        Self {
+            level,
+            promise,
+            report: Report::default(),
+            census: Census::default(),
+            ahead: VecDeque::new(),
+            runs: Vec::new(),
+            sender,
+            standing,
+        }
+    }
+
+    /// Nothing more will be sent.
+    fn finish(self) -> (Report, Census) {
+        self.sender.input.close();
+        (self.report, self.census)
+    }
+
+    /// Reads the stretches of this worker, part by part.
+    fn read(&mut self, worker: &mut Worker, job: &Job, dealt: &[Dealt], ids: &mut Ids) {
+        for (run, number) in self.plan(dealt) {
+            let dealt = &dealt[number];
+            let mut part_number = 0;
+            let result = dealt.stretch.read(&job.reading, |part| {
+                let order = dealt.order + (part_number % PARTS_MAX);
+                part_number += 1;
+                self.census.count(dealt.order, &part);
+                ids.take(&part);
+                self.part(worker, job, part, (order, run));
+                !self.is_stopped()
+            });
+            if let Err(error) = result {
+                self.report.error = Some(job.plain_error(&dealt.stretch.path, &error));
+            }
+            self.is_over(run);
+            if self.is_stopped() {
+                return;
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let Report { error, limit, is_disordered, .. } = &self.report;
+        error.is_some() || limit.is_some() || *is_disordered
+    }
+
+    /// Sends a part, and lets this worker work; none of the next while the frontier is too far behind.
+    fn part(&mut self, worker: &mut Worker, job: &Job, part: History, place: (u64, usize)) {
+        self.report.error = job.refused(&part);
+        self.send(worker, &part, place);
+        drop(part);
+        worker.step();
+        self.wait(worker);
+        if self.report.error.is_none() {
+            self.report.limit = job.options.budget.exhausted().map(|why| why.to_string());
+        }
+    }
+
     /// In what order stretches are read: of each its run, and its place among those that were dealt.
-    fn plan(&mut self, dealt: &[Dealt], promise: Promise) -> Vec<(usize, usize)> {
+    fn plan(&mut self, dealt: &[Dealt]) -> Vec<(usize, usize)> {
         let mut order: Vec<(usize, usize, usize)> = Vec::with_capacity(dealt.len());
         let mut file = None;
         for (number, dealt) in dealt.iter().enumerate() {
-            let is_new = file != Some(&dealt.stretch.path) && promise == Promise::EachFile;
+            let is_new = file != Some(&dealt.stretch.path) && self.promise == Promise::EachFile;
             if is_new || self.runs.is_empty() {
                 self.runs.push(Run { left: 0, last: [i64::MIN; 2] });
             }
@@ -270,14 +329,7 @@ impl Reader {
         }
     }
 
-    fn send(
-        &mut self,
-        worker: &Worker,
-        input: &mut Input,
-        part: &History,
-        (order, run): (u64, usize),
-        standing: &Standing,
-    ) {
+    fn send(&mut self, worker: &Worker, part: &History, (order, run): (u64, usize)) {
         let shards = worker.peers();
         let Digested { digests, ends, suspects, commits, committed } =
             digest(part, order, shards, self.level);
@@ -287,28 +339,33 @@ impl Reader {
             self.report.level = part.level().map(str::to_owned);
         }
         self.report.suspects.extend(suspects);
-        standing.read(part.len(), part.op_count());
+        self.standing.read(part.len(), part.op_count());
         for digest in digests.into_iter().filter(|digest| !digest.is_empty()) {
-            standing.sent(digest.bytes());
-            input.send(Parcel::Digest(Box::new(digest)));
+            self.standing.sent(digest.bytes());
+            self.sender.input.send(Parcel::Digest(Box::new(digest)));
         }
         let mut by_home: Vec<Vec<Ends>> = vec![Vec::new(); shards];
         ends.into_iter().for_each(|ends| by_home[ends.home(shards)].push(ends));
         for (home, ends) in (0..).zip(by_home).filter(|(_, ends)| !ends.is_empty()) {
-            input.send(Parcel::Ends(home, ends));
+            self.sender.input.send(Parcel::Ends(home, ends));
         }
         if let Some((first, last)) = commits {
-            let before = &mut self.runs[run].last;
-            self.report.is_disordered |= self.promise != Promise::Nothing && first.physical < before[0];
-            let last = before[1].max(last.physical);
-            *before = [if self.promise == Promise::Now { last } else { before[1] }, last];
+            self.keep_promise(run, first.physical, last.physical);
         }
         if self.promise != Promise::Nothing {
-            let promise = self.promised().max(*input.time());
-            input.advance_to(promise);
+            let promise = self.promised().max(*self.sender.input.time());
+            self.sender.input.advance_to(promise);
             self.ahead.push_back(promise);
         }
-        input.flush();
+        self.sender.input.flush();
+    }
+
+    /// A part of a run commits from `first` to `last`.
+    fn keep_promise(&mut self, run: usize, first: i64, last: i64) {
+        let before = &mut self.runs[run].last;
+        self.report.is_disordered |= self.promise != Promise::Nothing && first < before[0];
+        let last = before[1].max(last);
+        *before = [if self.promise == Promise::Now { last } else { before[1] }, last];
     }
 
     /// Nothing earlier will come.
@@ -317,10 +374,10 @@ impl Reader {
     }
 
     /// Waits while the frontier is too far behind.
-    fn wait(&mut self, worker: &mut Worker, probe: &ProbeHandle<u64>) {
+    fn wait(&mut self, worker: &mut Worker) {
         while self.ahead.len() > self.runs.len() {
             let Some(&time) = self.ahead.front() else { return };
-            worker.step_or_park_while(Some(NAP), || probe.less_than(&time));
+            worker.step_or_park_while(Some(NAP), || self.sender.probe.less_than(&time));
             self.ahead.pop_front();
         }
     }

@@ -1,9 +1,7 @@
 //! The online checker on a dataflow against the one in a thread: the same findings with the same numbers, in one process
 //! and in several; and workers that stumble.
 
-use checker::timestamped::online::{
-    Cold, ColdKey, ColdRecord, ColdTime, Found, Online, Settings, Sharded, Workers,
-};
+use checker::timestamped::online::{Cold, ColdKey, ColdRecord, ColdTime, Found, Online, Settings, Workers};
 use corpus::Loopback;
 use history::formats::{Format, ReadOptions, read_bytes};
 use history::{History, Timestamp};
@@ -90,12 +88,12 @@ fn alone(seed: u64) -> Vec<Found> {
         }
     }
     online.finish().expect("no cold store");
-    online.findings()
+    online.findings().expect("no cold store")
 }
 
 /// With a restart in the middle, on workers that `next` hires.
 fn together(seed: u64, mut next: impl FnMut() -> Box<dyn Workers>) -> Vec<Found> {
-    let mut sharded = Sharded::new(settings(seed), next()).expect("decided");
+    let mut sharded = Online::on(settings(seed), next()).expect("decided");
     let events = events(seed);
     let restart_at = seed as usize % events.len();
     let mut found = Vec::new();
@@ -112,7 +110,7 @@ fn together(seed: u64, mut next: impl FnMut() -> Box<dyn Workers>) -> Vec<Found>
             sharded.save(&mut state).expect("a vector takes everything");
             drop(sharded);
             sharded =
-                Sharded::restore(settings(seed), &mut state.as_slice(), next()).expect("it was saved so");
+                Online::restore_on(settings(seed), &mut state.as_slice(), next()).expect("it was saved so");
         }
     }
     sharded.finish().expect("workers work");
@@ -196,7 +194,7 @@ fn a_worker_that_stumbles_ends_the_run_and_is_named() {
         });
         let settings = Settings { memory_max: Some(1), ..settings(0) };
         let mut sharded =
-            Sharded::new(settings, Box::new(hands.expect("threads can be had"))).expect("decided");
+            Online::on(settings, Box::new(hands.expect("threads can be had"))).expect("decided");
         let mut work = || -> io::Result<()> {
             for seed in 0..50 {
                 for event in events(seed) {

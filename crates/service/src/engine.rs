@@ -14,7 +14,7 @@
 //! same state, finds the same findings with the same numbers, and tells those that the ledger does not hold, or of which
 //! nobody said that they went out. So each goes out at least once, and stands in the ledger once.
 
-use crate::checking::{Checker, Crew};
+use crate::checking::{self, Crew};
 use crate::feed::{FEED, Join, Joiner, Output};
 use crate::intake::{Acknowledge, Batch, Place};
 use crate::journal::{Journal, Record, Synced};
@@ -23,7 +23,7 @@ use crate::outlet::finding_line;
 use crate::pace::{Pace, Pacer, Reached};
 use crate::spill::Spill;
 use crate::store::{Head, Ledger, Mark, Store, last_lines};
-use checker::timestamped::online::{Found, Settings};
+use checker::timestamped::online::{Found, Online, Settings};
 use history::{History, Timestamp};
 use isolation::{Claim, Level};
 use std::fmt;
@@ -90,7 +90,7 @@ fn asked(settings: &Settings) -> String {
 
 /// The checker, its journal and its checkpoints.
 pub struct Engine {
-    online: Checker,
+    online: Online,
     join: Option<Box<dyn Join>>,
     pacer: Pacer,
     options: EngineOptions,
@@ -131,7 +131,7 @@ impl Engine {
         head: &Head,
         options: EngineOptions,
     ) -> io::Result<Self> {
-        let online = Checker::open(&options.settings, options.workers.as_ref(), saved, spill.as_ref())?;
+        let online = checking::open(&options.settings, options.workers.as_ref(), saved, spill.as_ref())?;
         let pacer = Pacer::new(options.pace);
         let join = options.joiner.as_ref().map(|joiner| joiner.open(head.join.as_deref())).transpose()?;
         let places = head.places();
@@ -432,11 +432,11 @@ impl Engine {
     /// From now on it may take so many.
     pub fn set_state_max(&mut self, bytes: usize) {
         self.options.settings.memory_max = Some(bytes);
-        self.online.set_memory_max(bytes);
+        self.online.set_memory_max(Some(bytes));
     }
 
     /// The checker.
-    pub fn online(&self) -> &Checker {
+    pub fn online(&self) -> &Online {
         &self.online
     }
 

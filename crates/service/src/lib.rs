@@ -50,7 +50,7 @@ mod store;
 mod syncer;
 
 pub use broker::BrokerAddress;
-pub use checking::{Checker, Crew};
+pub use checking::Crew;
 pub use engine::{Engine, EngineOptions, Told};
 pub use feed::{Feed, Join, Joiner, News, OpenFeed, Output};
 pub use http::HttpOptions;

@@ -34,9 +34,12 @@
 //!
 //! **Cost.** A hash and a few comparisons an operation; `O(log n)` more for what is late.
 //!
-//! **Several workers.** What a key holds and who looked at it is nobody else's business, so keys can be dealt out to
-//! workers: [`Sharded`] is the same checker with its keys elsewhere, with the same findings.
+//! **Shards.** What a key holds and who looked at it is nobody else's business, so keys can be dealt out. [`Online`] is where
+//! transactions arrive and findings are told; the keys are in shards (`space`): one that is here ([`Online::new`]), or
+//! several at workers ([`Online::on`]), with the same findings.
 
+mod admit;
+mod away;
 mod clock;
 mod codec;
 mod cold;
@@ -53,8 +56,8 @@ mod save;
 mod sessions;
 mod settle;
 mod shard;
-mod sharded;
 mod slab;
+mod space;
 mod stamp;
 mod timeline;
 mod txns;
@@ -62,22 +65,22 @@ mod unknown;
 mod watch;
 
 pub use super::datum::Datum;
+pub use away::{Here, Standing, Workers};
 pub use cold::{Cold, ColdKey, ColdRecord, ColdTime, MemoryCold};
 pub use save::Damaged;
 pub use shard::Shard;
-pub use sharded::{Here, Sharded, Standing, Workers};
 pub use txns::Named;
 
 use super::{Axiom, Refusal, decides};
 use history::{Name, Timestamp};
 use isolation::{Level, Rule, Ryow};
-use keys::Keys;
+use rank::{Phase, Rank};
 use sessions::Sessions;
+use space::{Counts, KeySpace};
 use stamp::Stamp;
 use std::collections::BTreeMap;
 use std::io;
 use timeline::Timeline;
-use txns::{TxnNo, Txns};
 
 /// What is checked, and within what limits.
 #[derive(Clone, Debug, PartialEq)]
@@ -232,47 +235,42 @@ pub struct Size {
     pub bytes: usize,
 }
 
-/// The online checker.
+/// The online checker: where transactions arrive and findings are told, and the shards that have the keys.
 pub struct Online {
     settings: Settings,
-    serial: bool,
-    txns: Txns,
-    keys: Keys,
+    /// Names of sessions, by number.
+    names: Vec<Name>,
     sessions: Sessions,
-    /// Transactions whose results, and whose writes, wait for the watermark.
-    looks: Timeline<(Stamp, TxnNo)>,
-    commits: Timeline<(Stamp, TxnNo)>,
-    watch: watch::Watchers,
     clock: clock::Clock,
     delivered: delivered::Delivered,
     log: unknown::Log,
     watermark: Stamp,
     horizon: Stamp,
     newest: Stamp,
-    cold: Option<Box<dyn Cold>>,
-    hand: usize,
-    /// Keys whose old versions may be dropped.
-    written: Vec<keys::KeyNo>,
-    /// Keys that may be forgotten.
-    empty: Vec<keys::KeyNo>,
+    /// When the verdict on each transaction that waits for one will be final.
+    pending: Timeline<Stamp>,
     found: Vec<Found>,
     next_number: u64,
     counters: Counters,
-    versions: usize,
-    /// Of these, those whose value is not known.
-    unknown_versions: usize,
-    open_results: usize,
-    /// Entries of the queues.
-    waiting: usize,
-    /// Bytes of values and names that versions and readers hold.
-    held_bytes: usize,
     scratch: receive::Scratch,
-    /// Whether anything may be in the cold store.
-    is_cold: bool,
-    /// Where pieces of transactions go whose keys live elsewhere; see [`sharded`].
-    posts: Option<Box<post::Posts>>,
-    /// Findings are put into order, and numbered, by somebody else; see [`rank`].
-    ranked: Option<Box<rank::Ranked>>,
+    shards: Shards,
+}
+
+/// Where the keys are.
+enum Shards {
+    /// All in one shard, here.
+    Here(Box<KeySpace>),
+    /// Dealt out to workers.
+    Away(Box<away::Away>),
+}
+
+impl Shards {
+    fn count(&self) -> usize {
+        match self {
+            Self::Here(_) => 1,
+            Self::Away(away) => away.count(),
+        }
+    }
 }
 
 impl Online {
@@ -281,50 +279,39 @@ impl Online {
         if !decides(settings.level) || settings.level.realtime {
             return Err(Refusal::Level);
         }
-        let serial = settings.level.rule == Rule::Serializable;
         Ok(Self {
-            serial,
+            shards: Shards::Here(Box::new(KeySpace::new(&settings))),
             settings,
-            txns: Txns::default(),
-            keys: Keys::default(),
+            names: Vec::new(),
             sessions: Sessions::default(),
-            looks: Timeline::Empty,
-            commits: Timeline::Empty,
-            watch: watch::Watchers::default(),
             clock: clock::Clock::default(),
             delivered: delivered::Delivered::default(),
             log: unknown::Log::default(),
             watermark: Stamp::MIN,
             horizon: Stamp::MIN,
             newest: Stamp::MIN,
-            cold: None,
-            hand: 0,
-            written: Vec::new(),
-            empty: Vec::new(),
+            pending: Timeline::Empty,
             found: Vec::new(),
             next_number: 0,
             counters: Counters::default(),
-            versions: 0,
-            unknown_versions: 0,
-            open_results: 0,
-            waiting: 0,
-            held_bytes: 0,
             scratch: receive::Scratch::default(),
-            is_cold: false,
-            posts: None,
-            ranked: None,
         })
     }
 
-    /// Gives it a store for what does not fit into memory.
+    /// Gives it a store for what does not fit into memory. Workers have stores of their own.
     pub fn with_cold(mut self, cold: Box<dyn Cold>) -> Self {
-        self.cold = Some(cold);
+        if let Shards::Here(space) = &mut self.shards {
+            space.spilled.store = Some(cold);
+        }
         self
     }
 
     /// The store for what does not fit into memory.
     pub fn cold(&mut self) -> Option<&mut (dyn Cold + 'static)> {
-        self.cold.as_deref_mut()
+        match &mut self.shards {
+            Shards::Here(space) => space.spilled.store.as_deref_mut(),
+            Shards::Away(_) => None,
+        }
     }
 
     /// What is checked.
@@ -332,20 +319,145 @@ impl Online {
         &self.settings
     }
 
+    fn serial(&self) -> bool {
+        self.settings.level.rule == Rule::Serializable
+    }
+
     /// From now on at most so many bytes are kept in memory, as far as [`Size::bytes`] knows. It is no part of a saved
     /// state, and no verdict depends on it.
     pub fn set_memory_max(&mut self, bytes: Option<usize>) {
+        // Shards hear of it before they next make room.
         self.settings.memory_max = bytes;
     }
 
-    /// What is certain since the last call, in order.
-    pub fn findings(&mut self) -> Vec<Found> {
-        std::mem::take(&mut self.found)
+    /// What each shard may keep in memory, beside what is kept where transactions arrive.
+    fn memory_share(&self) -> Option<usize> {
+        let max = self.settings.memory_max?;
+        Some((max.saturating_sub(self.bytes()) / self.shards.count()).max(1))
     }
 
-    /// What there is to count.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    /// Moves what does not fit into memory elsewhere. Workers do that by themselves.
+    fn make_room(&mut self) -> io::Result<()> {
+        let share = self.memory_share();
+        let Shards::Here(space) = &mut self.shards else { return Ok(()) };
+        space.memory_max = share;
+        space.make_room()
+    }
+
+    // ---- the watermark ----
+
+    /// No transaction that commits at or before `watermark` will arrive any more, nor one that precedes
+    /// such a transaction in its session; and none that starts before `horizon`. Neither ever goes back.
+    pub fn advance(&mut self, watermark: Timestamp, horizon: Option<Timestamp>) -> io::Result<()> {
+        self.advance_to(watermark.into(), horizon.map(Stamp::from))
+    }
+
+    /// No transaction will arrive any more: every verdict is final, and told.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.advance_to(Stamp::MAX, None)?;
+        self.catch_up()
+    }
+
+    fn advance_to(&mut self, watermark: Stamp, horizon: Option<Stamp>) -> io::Result<()> {
+        self.next_tick();
+        self.watermark = self.watermark.max(watermark);
+        if let Some(horizon) = horizon {
+            self.horizon = self.horizon.max(horizon.min(self.watermark));
+        }
+        self.advance_shards()?;
+        while self.pending.first().is_some_and(|last| *last <= self.watermark) {
+            self.pending.pop_first();
+            self.counters.settled += 1;
+        }
+        if let Shards::Away(away) = &mut self.shards {
+            away.now = Rank::new(away.now.tick, Phase::Sessions);
+        }
+        self.tell_lost();
+        self.tell_jumps();
+        if self.may_decide_unknown() {
+            self.catch_up()?;
+        }
+        self.decide_unknown();
+        self.make_room()
+    }
+
+    fn advance_shards(&mut self) -> io::Result<()> {
+        let advanced = match &mut self.shards {
+            Shards::Here(space) => space.advance_to(self.watermark, self.horizon),
+            Shards::Away(away) => away.posts.advance(away.now.tick, self.watermark, self.horizon),
+        };
+        self.tell_here();
+        advanced
+    }
+
+    // ---- telling ----
+
+    /// Something happens: a transaction arrives, or the watermark moves.
+    fn next_tick(&mut self) {
+        if let Shards::Away(away) = &mut self.shards {
+            away.now = Rank::new(away.now.tick + 1, Phase::Arrived);
+        }
+    }
+
+    /// How many things have happened; where all keys are here, everything is told at once, and nobody counts.
+    fn tick(&self) -> u64 {
+        match &self.shards {
+            Shards::Here(_) => 0,
+            Shards::Away(away) => away.now.tick,
+        }
+    }
+
+    fn tell(&mut self, found: Found) {
+        match &mut self.shards {
+            Shards::Here(_) => self.number_unless_held(found, 0),
+            Shards::Away(away) => away.told.push((away.now.clone(), found)),
+        }
+    }
+
+    /// Tells what the shard here has found.
+    fn tell_here(&mut self) {
+        let Shards::Here(space) = &mut self.shards else { return };
+        for found in space.take_told() {
+            self.number_unless_held(found, 0);
+        }
+    }
+
+    fn number(&mut self, mut found: Found) {
+        found.number = self.next_number;
+        self.next_number += 1;
+        self.counters.found[found.kind.index()] += 1;
+        self.found.push(found);
+    }
+
+    /// What is certain since the last call, in order, as far as shards have said; sends what waits to them.
+    pub fn findings(&mut self) -> io::Result<Vec<Found>> {
+        self.send(self.tick())?;
+        while self.hear(false)? {}
+        if let Shards::Away(away) = &self.shards
+            && away.is_idle()
+        {
+            self.tell_until(self.tick());
+        }
+        Ok(std::mem::take(&mut self.found))
+    }
+
+    // ---- what there is to know ----
+
+    /// What there is to count; of workers, what they last said.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.counters.clone();
+        let mut add = |counts: &Counts| {
+            counters.provisional += counts.provisional;
+            counters.flips += counts.flips;
+            counters.rechecks += counts.rechecks;
+            counters.evicted += counts.evicted;
+            counters.fetched += counts.fetched;
+        };
+        match &self.shards {
+            Shards::Here(space) => add(&space.counts),
+            Shards::Away(away) => away.counts().for_each(add),
+        }
+        counters
     }
 
     /// How many findings have been made, those given by [`Online::findings`] included.
@@ -363,60 +475,45 @@ impl Online {
         (self.newest != Stamp::MIN).then(|| self.newest.into())
     }
 
-    /// How large the state is.
-    pub fn size(&self) -> Size {
-        let bytes = self.keys.bytes()
-            + self.versions * (size_of::<keys::Version>() + 8)
-            + self.open_results * (size_of::<keys::Reader>() + 8)
-            + self.txns.len() * Txns::BYTES
-            + self.waiting * 24
-            + self.held_bytes
-            + self.watch.bytes()
-            + self.log.bytes()
-            + self.delivered.bytes()
-            + self.sessions.bytes();
-        Size {
-            keys: self.keys.len(),
-            versions: self.versions,
-            open_results: self.open_results,
-            transactions: self.txns.len(),
-            bytes,
-        }
+    /// About how many bytes are kept where transactions arrive.
+    fn bytes(&self) -> usize {
+        self.pending.len() * 24 + self.log.bytes() + self.delivered.bytes() + self.sessions.bytes()
     }
 
-    /// Results that are wrong as things stand, at most `max` of them: what would be told if the watermark
-    /// passed now.
-    pub fn provisional(&self, max: usize) -> Vec<Found> {
-        let mut found = Vec::new();
-        for key in self.keys.all() {
-            let Some(readers) = self.keys.get(key).readers.as_deref() else { continue };
-            for reader in readers.iter().filter(|reader| !reader.is_right) {
-                if found.len() >= max {
-                    return found;
-                }
-                found.push(self.wrong_read(key, reader));
+    /// How large the state is; of workers, as they last said.
+    pub fn size(&self) -> Size {
+        let mut size = Size { bytes: self.bytes(), ..Size::default() };
+        let mut add = |shard: Size| {
+            size.keys += shard.keys;
+            size.versions += shard.versions;
+            size.open_results += shard.open_results;
+            size.transactions += shard.transactions;
+            size.bytes += shard.bytes;
+        };
+        match &self.shards {
+            Shards::Here(space) => add(space.size()),
+            Shards::Away(away) => {
+                away.sizes().for_each(&mut add);
+                size.bytes += away.posts.bytes();
             }
         }
-        found
+        size
     }
 
-    fn tell(&mut self, found: Found) {
-        match &mut self.ranked {
-            Some(ranked) => ranked.told.push((ranked.now.clone(), found)),
-            None => self.number_unless_held(found, self.tick()),
+    /// Results of keys that are here that are wrong as things stand, at most `max` of them: what would be told if the
+    /// watermark passed now.
+    pub fn provisional(&self, max: usize) -> Vec<Found> {
+        match &self.shards {
+            Shards::Here(space) => space.wrong_reads().take(max).collect(),
+            Shards::Away(_) => Vec::new(),
         }
     }
+}
 
-    fn number(&mut self, mut found: Found) {
-        found.number = self.next_number;
-        self.next_number += 1;
-        self.counters.found[found.kind.index()] += 1;
-        self.found.push(found);
-    }
-
+impl Found {
     /// A finding about a transaction, to be completed.
-    fn about(&self, kind: Kind, txn: Named) -> Found {
-        Found {
+    fn about(kind: Kind, txn: Named) -> Self {
+        Self {
             number: 0,
             kind,
             txn,

@@ -125,7 +125,7 @@ fn run(written: &[Written], level: Level, memory_max: Option<usize>, percent: u3
         let newest = written[number].newest;
         let horizon = Some(Timestamp::from(newest - 40));
         online.advance(Timestamp::from(newest - 30), horizon).expect("there is no store");
-        ran.found.extend(online.findings());
+        ran.found.extend(online.findings().expect("there is no store"));
         if percent > 0 && random.chance(8) {
             let mut state = Vec::new();
             online.save(&mut state).expect("a vector takes everything");
@@ -133,7 +133,7 @@ fn run(written: &[Written], level: Level, memory_max: Option<usize>, percent: u3
         }
     }
     online.finish().expect("there is no store");
-    ran.found.extend(online.findings());
+    ran.found.extend(online.findings().expect("there is no store"));
     ran
 }
 
@@ -210,7 +210,12 @@ fn told(level: &str, lines: &[&str]) -> Vec<(&'static str, String)> {
         online.receive(&part(&[(*line).to_owned()])).expect("there is no store");
     }
     online.finish().expect("there is no store");
-    online.findings().into_iter().map(|found| (found.kind.name(), found.txn.name)).collect()
+    online
+        .findings()
+        .expect("there is no store")
+        .into_iter()
+        .map(|found| (found.kind.name(), found.txn.name))
+        .collect()
 }
 
 #[test]
@@ -280,7 +285,7 @@ fn what_a_forgotten_transaction_may_have_left_is_undecided() {
         ];
         online.receive(&part(&lines)).expect("there is no store");
         online.finish().expect("there is no store");
-        let found = online.findings();
+        let found = online.findings().expect("there is no store");
         let mut told: Vec<(&str, &str)> =
             found.iter().map(|found| (found.txn.name.as_str(), found.kind.name())).collect();
         told.sort_unstable();

@@ -7,7 +7,7 @@ use crate::unknown::{LEVELS, drawn, is_accepted, shapes};
 use history::{History, Timestamp};
 use isolation::Level;
 use oracle::tiny::{Random, shrink};
-use taipan_checker::timestamped::online::{Found, Here, Kind, Online, Settings, Sharded};
+use taipan_checker::timestamped::online::{Found, Here, Kind, Online, Settings};
 use taipan_checker::timestamped::{self, Axiom};
 
 /// What a stream brings, in its order.
@@ -54,7 +54,7 @@ fn alone(events: &[Event], level: Level) -> Vec<Found> {
             Event::Arrive(part) => online.receive(part).expect("there is no store"),
             Event::Advance(watermark) => online.advance(*watermark, None).expect("there is no store"),
             Event::Restart => {
-                found.extend(online.findings());
+                found.extend(online.findings().expect("there is no store"));
                 let mut state = Vec::new();
                 online.save(&mut state).expect("a vector takes everything");
                 online = Online::restore(settings.clone(), &mut state.as_slice()).expect("it was just saved");
@@ -65,14 +65,14 @@ fn alone(events: &[Event], level: Level) -> Vec<Found> {
         }
     }
     online.finish().expect("there is no store");
-    found.extend(online.findings());
+    found.extend(online.findings().expect("there is no store"));
     found
 }
 
 fn together(events: &[Event], level: Level, workers: usize) -> Vec<Found> {
     let settings = Settings::new(level);
     let hands = || Box::new(Here::new(workers, || None));
-    let mut sharded = Sharded::new(settings.clone(), hands()).expect("the level is decided");
+    let mut sharded = Online::on(settings.clone(), hands()).expect("the level is decided");
     let mut found = Vec::new();
     for event in events {
         match event {
@@ -84,7 +84,8 @@ fn together(events: &[Event], level: Level, workers: usize) -> Vec<Found> {
                 let mut state = Vec::new();
                 sharded.save(&mut state).expect("a vector takes everything");
                 let mut state = state.as_slice();
-                sharded = Sharded::restore(settings.clone(), &mut state, hands()).expect("it was just saved");
+                sharded =
+                    Online::restore_on(settings.clone(), &mut state, hands()).expect("it was just saved");
             }
         }
     }
@@ -147,7 +148,12 @@ fn told(text: &str, level: &str) -> Vec<(&'static str, String)> {
     let mut online = Online::new(Settings::new(level)).expect("the level is decided");
     online.receive(&history).expect("there is no store");
     online.finish().expect("there is no store");
-    online.findings().into_iter().map(|found| (found.kind.name(), found.txn.name)).collect()
+    online
+        .findings()
+        .expect("there is no store")
+        .into_iter()
+        .map(|found| (found.kind.name(), found.txn.name))
+        .collect()
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn online(history: &History, level: Level, feed: Feed) -> (Vec<Words>, Online) {
         {
             online.advance(watermark, feed.horizon.then_some(horizon)).expect("the cold store works");
         }
-        found.extend(online.findings());
+        found.extend(online.findings().expect("the store works"));
         if random.chance(feed.restarts) {
             let mut state = Vec::new();
             online.save(&mut state).expect("a vector takes everything");
@@ -196,7 +196,7 @@ fn online(history: &History, level: Level, feed: Feed) -> (Vec<Words>, Online) {
         }
     }
     online.finish().expect("the cold store works");
-    found.extend(online.findings());
+    found.extend(online.findings().expect("the store works"));
     for (number, found) in found.iter().enumerate() {
         assert_eq!(found.number, number as u64, "findings are numbered without gaps");
     }
@@ -335,8 +335,12 @@ fn what_is_late_lost_or_doubled_is_told_as_such() {
     feed(&mut online, &[line(1, 0, 1, 2, &write("x", 1)), line(1, 2, 5, 6, &write("x", 3))]);
     feed(&mut online, &[line(1, 0, 1, 2, &write("x", 1))]);
     online.advance(Timestamp::from(6), None).expect("no cold store");
-    let words: Vec<_> =
-        online.findings().iter().map(|found| (found.kind, found.txn.name.clone(), found.missing)).collect();
+    let words: Vec<_> = online
+        .findings()
+        .expect("the store works")
+        .iter()
+        .map(|found| (found.kind, found.txn.name.clone(), found.missing))
+        .collect();
     assert_eq!(
         words,
         [(Kind::Duplicate, "1:0".to_owned(), None), (Kind::Lost, "1:1".to_owned(), Some((1, 1)))]
@@ -344,7 +348,12 @@ fn what_is_late_lost_or_doubled_is_told_as_such() {
     // The lost one comes after all: late, but what it wrote counts for those that look later.
     feed(&mut online, &[line(1, 1, 3, 4, &write("y", 2)), line(2, 0, 7, 7, &read("y", 2))]);
     online.finish().expect("no cold store");
-    let words: Vec<_> = online.findings().iter().map(|found| (found.kind, found.txn.name.clone())).collect();
+    let words: Vec<_> = online
+        .findings()
+        .expect("the store works")
+        .iter()
+        .map(|found| (found.kind, found.txn.name.clone()))
+        .collect();
     assert_eq!(words, [(Kind::Late, "1:1".to_owned())]);
     assert_eq!(online.counters().settled, 5);
 }
@@ -362,7 +371,7 @@ fn a_provisional_finding_can_be_righted_and_counts_as_a_flip() {
     online.receive(&part(&[writer.to_owned()])).expect("no cold store");
     assert_eq!((online.counters().provisional, online.counters().flips), (0, 1));
     online.finish().expect("no cold store");
-    assert_eq!(online.findings(), []);
+    assert_eq!(online.findings().expect("the store works"), []);
 }
 
 /// Whatever byte of a saved state is changed or missing, it is refused and nothing panics.
@@ -375,7 +384,7 @@ fn a_damaged_state_is_refused() {
     let mut online = Online::new(settings.clone()).expect("decided");
     let (_, lines) = lines(&history);
     online.receive(&part(&lines)).expect("no cold store");
-    online.findings();
+    online.findings().expect("the store works");
     let mut state = Vec::new();
     online.save(&mut state).expect("a vector takes everything");
     for place in 0..state.len() {

@@ -9,7 +9,7 @@ use oracle::tiny::{Random, Shape, Sketch};
 use std::io;
 use taipan_checker::timestamped::Axiom;
 use taipan_checker::timestamped::online::{
-    Cold, Counters, Found, Here, Kind, MemoryCold, Online, Settings, Sharded, Workers,
+    Cold, Counters, Found, Here, Kind, MemoryCold, Online, Settings, Workers,
 };
 
 /// What happens to a checker.
@@ -129,9 +129,9 @@ fn alone(events: &[Event], settings: &Settings) -> Outcome {
         match event {
             Event::Receive(lines) => online.receive(&part(lines)).expect("the cold store works"),
             Event::Advance(watermark, horizon) => online.advance(*watermark, *horizon).expect("it works"),
-            Event::Ask => found.extend(online.findings()),
+            Event::Ask => found.extend(online.findings().expect("it works")),
             Event::Restart(_) => {
-                found.extend(online.findings());
+                found.extend(online.findings().expect("it works"));
                 let mut state = Vec::new();
                 online.save(&mut state).expect("a vector takes everything");
                 online = Online::restore(settings.clone(), &mut state.as_slice())
@@ -141,14 +141,8 @@ fn alone(events: &[Event], settings: &Settings) -> Outcome {
         }
     }
     online.finish().expect("the cold store works");
-    found.extend(online.findings());
-    Outcome::new(found, online.counters(), online.size().open_results)
-}
-
-/// Two workers or one thread: what a restart brings is any of them.
-enum Checker {
-    One(Box<Online>),
-    Several(Box<Sharded>),
+    found.extend(online.findings().expect("it works"));
+    Outcome::new(found, &online.counters(), online.size().open_results)
 }
 
 fn together(events: &[Event], settings: &Settings, workers: usize) -> Outcome {
@@ -157,62 +151,33 @@ fn together(events: &[Event], settings: &Settings, workers: usize) -> Outcome {
         let kept = kept.clone();
         Box::new(Here::new(count, move || Some(Box::new(kept.clone()) as Box<dyn Cold>)))
     };
-    let mut checker =
-        Checker::Several(Box::new(Sharded::new(settings.clone(), hands(workers)).expect("decided")));
+    let mut online = Online::on(settings.clone(), hands(workers)).expect("decided");
     let mut found = Vec::new();
     for event in events {
-        match (event, &mut checker) {
-            (Event::Receive(lines), Checker::Several(it)) => it.receive(&part(lines)).expect("it works"),
-            (Event::Receive(lines), Checker::One(it)) => it.receive(&part(lines)).expect("it works"),
-            (Event::Advance(watermark, horizon), Checker::Several(it)) => {
-                it.advance(*watermark, *horizon).expect("it works");
-            }
-            (Event::Advance(watermark, horizon), Checker::One(it)) => {
-                it.advance(*watermark, *horizon).expect("it works");
-            }
-            (Event::Ask, Checker::Several(it)) => found.extend(it.findings().expect("it works")),
-            (Event::Ask, Checker::One(it)) => found.extend(it.findings()),
-            (Event::Restart(count), it) => {
+        match event {
+            Event::Receive(lines) => online.receive(&part(lines)).expect("it works"),
+            Event::Advance(watermark, horizon) => online.advance(*watermark, *horizon).expect("it works"),
+            Event::Ask => found.extend(online.findings().expect("it works")),
+            Event::Restart(count) => {
+                online.catch_up().expect("it works");
+                found.extend(online.findings().expect("it works"));
                 let mut state = Vec::new();
-                match it {
-                    Checker::Several(it) => {
-                        it.catch_up().expect("it works");
-                        found.extend(it.findings().expect("it works"));
-                        it.save(&mut state).expect("a vector takes everything");
-                    }
-                    Checker::One(it) => {
-                        found.extend(it.findings());
-                        it.save(&mut state).expect("a vector takes everything");
-                    }
-                }
+                online.save(&mut state).expect("a vector takes everything");
                 let mut input = state.as_slice();
-                checker = match count {
-                    1 => Checker::One(Box::new(
-                        Online::restore(settings.clone(), &mut input)
-                            .expect("what was saved can be restored")
-                            .with_cold(Box::new(kept.clone())),
-                    )),
+                let restored = match count {
+                    // Without workers.
+                    1 => Online::restore(settings.clone(), &mut input)
+                        .map(|it| it.with_cold(Box::new(kept.clone()))),
                     // Now and then the same number.
-                    count => Checker::Several(Box::new(
-                        Sharded::restore(settings.clone(), &mut input, hands(*count))
-                            .expect("what was saved can be restored"),
-                    )),
+                    count => Online::restore_on(settings.clone(), &mut input, hands(*count)),
                 };
+                online = restored.expect("what was saved can be restored");
             }
         }
     }
-    match checker {
-        Checker::One(mut online) => {
-            online.finish().expect("the cold store works");
-            found.extend(online.findings());
-            Outcome::new(found, online.counters(), online.size().open_results)
-        }
-        Checker::Several(mut sharded) => {
-            sharded.finish().expect("the cold store works");
-            found.extend(sharded.findings().expect("it works"));
-            Outcome::new(found, &sharded.counters(), sharded.size().open_results)
-        }
-    }
+    online.finish().expect("it works");
+    found.extend(online.findings().expect("it works"));
+    Outcome::new(found, &online.counters(), online.size().open_results)
 }
 
 fn compare(sketch: &Sketch, level: Level, draw: Draw, workers: usize) -> Result<Outcome, String> {
@@ -368,7 +333,7 @@ fn what_goes_wrong_at_a_worker_is_an_error_that_names_it() {
     let settings =
         Settings { memory_max: Some(1), ..Settings::new(Level::new(Rule::SnapshotIsolation, false, false)) };
     let hands = Here::new(2, || Some(Box::new(Full(MemoryCold::default()))));
-    let mut sharded = Sharded::new(settings, Box::new(hands)).expect("decided");
+    let mut sharded = Online::on(settings, Box::new(hands)).expect("decided");
     let line = |commit: u32| {
         let write = format!("{{\"op\":\"write\",\"key\":{commit},\"value\":1}}");
         format!("{{\"session\":1,\"db\":{{\"start\":{},\"commit\":{commit}}},\"ops\":[{write}]}}", commit - 1)
@@ -391,23 +356,26 @@ fn a_damaged_state_of_several_workers_is_refused() {
     let sketch = drawn::sketch(&shapes()[4], Times::CROWDED, 11);
     let (_, lines) = lines(&sketch.build());
     let hands = || -> Box<dyn Workers> { Box::new(Here::new(2, || None)) };
-    let mut sharded = Sharded::new(settings.clone(), hands()).expect("decided");
+    let mut sharded = Online::on(settings.clone(), hands()).expect("decided");
     sharded.receive(&part(&lines)).expect("no cold store");
     let mut state = Vec::new();
     sharded.catch_up().expect("no cold store");
     sharded.findings().expect("no cold store");
     sharded.save(&mut state).expect("a vector takes everything");
-    assert!(Sharded::restore(settings.clone(), &mut state.as_slice(), hands()).is_ok());
+    assert!(Online::restore_on(settings.clone(), &mut state.as_slice(), hands()).is_ok());
     for place in 0..state.len() {
         let mut damaged = state.clone();
         damaged[place] ^= 1;
         assert!(
-            Sharded::restore(settings.clone(), &mut damaged.as_slice(), hands()).is_err(),
+            Online::restore_on(settings.clone(), &mut damaged.as_slice(), hands()).is_err(),
             "byte {place}"
         );
-        assert!(Sharded::restore(settings.clone(), &mut &state[..place], hands()).is_err(), "cut at {place}");
+        assert!(
+            Online::restore_on(settings.clone(), &mut &state[..place], hands()).is_err(),
+            "cut at {place}"
+        );
         assert!(Online::restore(settings.clone(), &mut damaged.as_slice()).is_err(), "byte {place}, alone");
     }
     let other = Settings::new(Level::new(Rule::Serializable, true, false));
-    assert!(Sharded::restore(other, &mut state.as_slice(), hands()).is_err());
+    assert!(Online::restore_on(other, &mut state.as_slice(), hands()).is_err());
 }

@@ -24,7 +24,7 @@ use super::codec::{Input, Output, invalid};
 use super::rank::{get_named, put_named};
 use super::stamp::Stamp;
 use super::txns::Named;
-use super::{Kind, Online};
+use super::{Found, Kind, Online};
 use std::collections::VecDeque;
 use std::io;
 
@@ -79,6 +79,22 @@ impl Clock {
         self.sorted.insert(self.sorted.partition_point(|other| *other < commit), commit);
     }
 
+    /// A transaction that commits at this moment has arrived, when `before` was the newest commit that was believed. What
+    /// that is now.
+    pub(super) fn clock_in(&mut self, commit: Stamp, before: Stamp, named: impl FnOnce() -> Named) -> Stamp {
+        self.arrived(commit);
+        let newest = self.newest();
+        // Of the first ones it turns out later.
+        if commit > newest || self.arrived <= ENOUGH as u64 {
+            let suspect = Suspect { named: named(), commit, newest: before, arrival: self.arrived };
+            if self.suspects.len() == SUSPECTS_MAX {
+                self.suspects.pop_front();
+            }
+            self.suspects.push_back(suspect);
+        }
+        newest
+    }
+
     /// The newest commit that is believed; the least timestamp if there is none.
     pub(super) fn newest(&self) -> Stamp {
         let Some(last) = self.sorted.last() else { return Stamp::MIN };
@@ -131,21 +147,6 @@ impl Clock {
 }
 
 impl Online {
-    /// A transaction that commits at this moment has arrived.
-    pub(super) fn clock_in(&mut self, commit: Stamp, named: impl FnOnce(&Self) -> Named) {
-        let before = self.newest;
-        self.clock.arrived(commit);
-        self.newest = self.clock.newest();
-        // Of the first ones it turns out later.
-        if commit > self.newest || self.clock.arrived <= ENOUGH as u64 {
-            let suspect = Suspect { named: named(self), commit, newest: before, arrival: self.clock.arrived };
-            if self.clock.suspects.len() == SUSPECTS_MAX {
-                self.clock.suspects.pop_front();
-            }
-            self.clock.suspects.push_back(suspect);
-        }
-    }
-
     /// The watermark has moved: what is still too far ahead is told.
     pub(super) fn tell_jumps(&mut self) {
         if self.clock.suspects.is_empty() {
@@ -171,7 +172,7 @@ impl Online {
         });
         self.clock.suspects = suspects;
         for named in told {
-            self.tell(self.about(Kind::ClockJump, named));
+            self.tell(Found::about(Kind::ClockJump, named));
         }
     }
 }

@@ -10,10 +10,10 @@
 //! The choice of keys is the clock's: the hand goes round the table, spares what was used since its last
 //! visit, and takes the rest.
 
-use super::Online;
 use super::codec::{Input, Output};
 use super::keys::{Before, Key, KeyNo, Version};
 use super::save;
+use super::space::KeySpace;
 use super::stamp::Stamp;
 use super::txns::NOBODY;
 use history::{Name, NameRef};
@@ -144,20 +144,20 @@ impl Cold for MemoryCold {
     }
 }
 
-impl Online {
+impl KeySpace {
     /// The key of a name, fetched from the cold store or made.
     pub(super) fn key(&mut self, name: NameRef<'_>) -> io::Result<KeyNo> {
         if let Some(key) = self.keys.find(name) {
             self.keys.get_mut(key).is_fresh = true;
             return Ok(key);
         }
-        let fetched = match &mut self.cold {
-            Some(cold) if self.is_cold => cold.newest(&ColdKey::of(name), ColdTime::MAX)?,
+        let fetched = match &mut self.spilled.store {
+            Some(cold) if self.spilled.is_used => cold.newest(&ColdKey::of(name), ColdTime::MAX)?,
             _ => None,
         };
         let key = self.keys.insert(name.to_owned());
         if let Some(record) = fetched {
-            self.counters.fetched += 1;
+            self.counts.fetched += 1;
             let version = self.thaw(&record)?;
             self.hold_version(&version);
             self.txns.release(version.txn);
@@ -171,19 +171,19 @@ impl Online {
 
     /// The newest version of a key before a look, from the cold store; its writer is held once.
     pub(super) fn fetch(&mut self, key: KeyNo, until: Stamp) -> io::Result<Option<Version>> {
-        let Some(cold) = &mut self.cold else { return Ok(None) };
+        let Some(cold) = &mut self.spilled.store else { return Ok(None) };
         let name = ColdKey::of(self.keys.get(key).name.as_ref());
         let record = cold.newest(&name, until.into())?;
-        self.counters.fetched += 1;
+        self.counts.fetched += 1;
         record.map(|record| self.thaw(&record)).transpose()
     }
 
     /// Fetches every key between two bounds that is not in memory.
     pub(super) fn fetch_range(&mut self, from: Option<&Name>, to: Option<&Name>) -> io::Result<()> {
-        if !self.is_cold {
+        if !self.spilled.is_used {
             return Ok(());
         }
-        let Some(cold) = &mut self.cold else { return Ok(()) };
+        let Some(cold) = &mut self.spilled.store else { return Ok(()) };
         let bound = |name: Option<&Name>| name.map(|name| ColdKey::of(name.as_ref()));
         for key in cold.keys(bound(from).as_ref(), bound(to).as_ref())? {
             let name = key.name().ok_or_else(|| damaged("a key"))?;
@@ -212,8 +212,8 @@ impl Online {
     }
 
     /// Makes room, if there is less than there may be.
-    pub fn make_room(&mut self) -> io::Result<()> {
-        let Some(max) = self.settings.memory_max.filter(|_| self.cold.is_some()) else { return Ok(()) };
+    pub(super) fn make_room(&mut self) -> io::Result<()> {
+        let Some(max) = self.memory_max.filter(|_| self.spilled.store.is_some()) else { return Ok(()) };
         if self.size().bytes <= max {
             return Ok(());
         }
@@ -224,16 +224,16 @@ impl Online {
             if self.size().bytes <= goal {
                 break;
             }
-            if self.hand >= self.keys.slot_count() {
-                self.hand = 0;
+            if self.spilled.hand >= self.keys.slot_count() {
+                self.spilled.hand = 0;
             }
-            let key = self.hand as KeyNo;
-            self.hand += 1;
+            let key = self.spilled.hand as KeyNo;
+            self.spilled.hand += 1;
             self.evict(key, &mut records);
         }
         self.keys.shrink();
         records.sort_by(|a, b| (&a.key, a.time).cmp(&(&b.key, b.time)));
-        if let Some(cold) = &mut self.cold {
+        if let Some(cold) = &mut self.spilled.store {
             if !records.is_empty() {
                 cold.put(records)?;
             }
@@ -270,8 +270,8 @@ impl Online {
         if versions.is_empty() {
             return;
         }
-        self.counters.evicted += 1;
-        self.is_cold = true;
+        self.counts.evicted += 1;
+        self.spilled.is_used = true;
     }
 
     /// The final versions of a key that are not its newest final one.
@@ -285,8 +285,8 @@ impl Online {
             if !key.first_is_cold {
                 let record = self.freeze(name, first);
                 records.push(record);
-                self.counters.evicted += 1;
-                self.is_cold = true;
+                self.counts.evicted += 1;
+                self.spilled.is_used = true;
             }
             let key = self.keys.get_mut(number);
             key.first_is_cold = false;
@@ -305,16 +305,16 @@ impl Online {
 
     pub(super) fn hold_version(&mut self, version: &Version) {
         self.txns.hold(version.txn);
-        self.versions += 1;
-        self.unknown_versions += usize::from(!version.value.is_known());
-        self.held_bytes += version.value.heap_bytes();
+        self.load.versions += 1;
+        self.load.unknown_versions += usize::from(!version.value.is_known());
+        self.load.bytes += version.value.heap_bytes();
     }
 
     pub(super) fn drop_version(&mut self, version: &Version) {
         self.txns.release(version.txn);
-        self.versions -= 1;
-        self.unknown_versions -= usize::from(!version.value.is_known());
-        self.held_bytes -= version.value.heap_bytes();
+        self.load.versions -= 1;
+        self.load.unknown_versions -= usize::from(!version.value.is_known());
+        self.load.bytes -= version.value.heap_bytes();
     }
 }
 

@@ -2,45 +2,28 @@
 //!
 //! **Steps.** Looks that the watermark has passed are told, in the order of looks; then writes, in the
 //! order of commits: a version that was overwritten unseen is a conflict. What nobody can ask for any more
-//! is dropped on the way. Last, sessions say what never arrived.
+//! is dropped on the way.
 
 use super::keys::{Before, KeyNo, Reader, Seen};
 use super::program::Wrong;
-use super::rank::{Phase, Rank, Share};
+use super::rank::Share;
+use super::space::KeySpace;
 use super::stamp::Stamp;
+use super::timeline::Timeline;
 use super::txns::{Moment, NOBODY, Touch, TxnNo};
 use super::watch::Watcher;
-use super::{Found, Kind, Online};
+use super::{Found, Kind};
 use crate::timestamped::Axiom;
-use history::Timestamp;
 use std::io;
 
-impl Online {
-    /// No transaction that commits at or before `watermark` will arrive any more, nor one that precedes
-    /// such a transaction in its session; and none that starts before `horizon`. Neither ever goes back.
-    pub fn advance(&mut self, watermark: Timestamp, horizon: Option<Timestamp>) -> io::Result<()> {
-        self.advance_to(watermark.into(), horizon.map(Stamp::from))
-    }
-
-    /// No transaction will arrive any more: every verdict is final.
-    pub fn finish(&mut self) -> io::Result<()> {
-        self.advance_to(Stamp::MAX, None)
-    }
-
-    /// Takes over a watermark and a horizon; nothing follows from them yet.
-    pub(super) fn raise(&mut self, watermark: Stamp, horizon: Option<Stamp>) {
+impl KeySpace {
+    /// Everything up to the watermark has arrived, and nothing that starts before the horizon will.
+    pub(super) fn advance_to(&mut self, watermark: Stamp, horizon: Stamp) -> io::Result<()> {
         self.watermark = self.watermark.max(watermark);
-        if let Some(horizon) = horizon {
-            self.horizon = self.horizon.max(horizon.min(self.watermark));
-        }
-    }
-
-    pub(super) fn advance_to(&mut self, watermark: Stamp, horizon: Option<Stamp>) -> io::Result<()> {
-        self.raise(watermark, horizon);
+        self.horizon = self.horizon.max(horizon.min(self.watermark));
         self.settle_looks()?;
         while let Some(&(_, txn)) = self.commits.first().filter(|(stamp, _)| *stamp <= self.watermark) {
             self.commits.pop_first();
-            self.waiting -= 1;
             self.rank_write(txn);
             self.settle_writes(txn);
         }
@@ -48,12 +31,8 @@ impl Online {
         for key in std::mem::take(&mut self.written) {
             self.prune(key);
         }
-        self.set_rank(Rank::new(self.tick(), Phase::Sessions));
-        self.tell_lost();
-        self.tell_jumps();
-        self.decide_unknown();
         self.forget_empty_keys();
-        self.make_room()
+        Ok(())
     }
 
     /// Looks up to the watermark become final.
@@ -62,7 +41,6 @@ impl Online {
         while let Some(&(stamp, _)) = self.looks.first().filter(|(stamp, _)| *stamp <= self.watermark) {
             while let Some(&(_, txn)) = self.looks.first().filter(|(other, _)| *other == stamp) {
                 self.looks.pop_first();
-                self.waiting -= 1;
                 together.push(txn);
             }
             self.sort_looks(&mut together);
@@ -108,16 +86,8 @@ impl Online {
         } else {
             self.settle_reads(txn);
         }
-        self.finished(txn);
-        Ok(())
-    }
-
-    /// A queue lets a transaction go.
-    fn finished(&mut self, txn: TxnNo) {
-        let record = self.txns.get_mut(txn);
-        record.queues -= 1;
-        self.counters.settled += u64::from(record.queues == 0);
         self.txns.release(txn);
+        Ok(())
     }
 
     fn settle_reads(&mut self, txn: TxnNo) {
@@ -128,13 +98,13 @@ impl Online {
             touch.read = false;
             if let Some(reader) = self.take_reader(touch.key, look) {
                 if !reader.is_right {
-                    self.counters.provisional -= 1;
+                    self.counts.provisional -= 1;
                     wrong.push(self.wrong_read(touch.key, &reader));
-                } else if self.unknown_versions > 0 && self.sees_unknown(touch.key, look) {
+                } else if self.load.unknown_versions > 0 && self.sees_unknown(touch.key, look) {
                     wrong.push(self.unjudged(touch.key, txn, reader.op, &reader.seen));
                 }
-                self.open_results -= 1;
-                self.held_bytes -= reader.seen.heap_bytes();
+                self.load.open_results -= 1;
+                self.load.bytes -= reader.seen.heap_bytes();
             }
             if !touch.wrote {
                 self.unpin(touch.key);
@@ -176,10 +146,18 @@ impl Online {
         reader
     }
 
+    /// Reads that are wrong as things stand.
+    pub(super) fn wrong_reads(&self) -> impl Iterator<Item = Found> {
+        self.keys.all().flat_map(move |key| {
+            let readers = self.keys.get(key).readers.as_deref().into_iter().flat_map(Timeline::iter);
+            readers.filter(|reader| !reader.is_right).map(move |reader| self.wrong_read(key, reader))
+        })
+    }
+
     /// What is wrong with a read as things stand.
     pub(super) fn wrong_read(&self, key: KeyNo, reader: &Reader) -> Found {
         let slot = self.keys.get(key);
-        let mut found = self.about(Kind::Broken(Axiom::External), self.txns.named(reader.txn));
+        let mut found = Found::about(Kind::Broken(Axiom::External), self.txns.named(reader.txn));
         found.op = Some(reader.op);
         found.key = Some(slot.name.clone());
         found.seen = Some(reader.seen.clone());
@@ -194,19 +172,19 @@ impl Online {
     pub(super) fn finish_watcher(&mut self, txn: TxnNo, watcher: Watcher, judges: bool) -> io::Result<()> {
         let mut wrong = Vec::new();
         for (key, wrongs) in &watcher.wrong {
-            self.counters.provisional -= wrongs.len() as u64;
+            self.counts.provisional -= wrongs.len() as u64;
             for one in wrongs {
                 wrong.push(self.wrong_result(*key, one, txn, watcher.look)?);
             }
         }
         for (op, count) in watcher.program.counts() {
             let expected = watcher.matched.get(&op).copied().unwrap_or(0);
-            let txn_named = || self.txns.named(txn);
-            if let Some(ranked) = self.ranked.as_deref_mut().filter(|_| judges) {
-                let share = Share { txn: txn_named(), op, matched: expected, told: count };
+            let named = self.txns.named(txn);
+            if let Some(ranked) = self.ranked_mut().filter(|_| judges) {
+                let share = Share { txn: named, op, matched: expected, told: count };
                 ranked.shares.push((ranked.now.clone(), share));
             } else if judges && expected != count {
-                let mut found = self.about(Kind::Broken(Axiom::External), self.txns.named(txn));
+                let mut found = Found::about(Kind::Broken(Axiom::External), named);
                 found.op = Some(op);
                 found.counts = Some((expected, count));
                 wrong.push(found);
@@ -221,7 +199,7 @@ impl Online {
     }
 
     fn wrong_result(&mut self, key: KeyNo, wrong: &Wrong, txn: TxnNo, look: Moment) -> io::Result<Found> {
-        let mut found = self.about(Kind::Broken(wrong.axiom), self.txns.named(txn));
+        let mut found = Found::about(Kind::Broken(wrong.axiom), self.txns.named(txn));
         found.op = Some(wrong.op);
         found.key = Some(self.keys.get(key).name.clone());
         found.expected = Some(wrong.expected.clone());
@@ -257,7 +235,7 @@ impl Online {
         touched.retain(|touch| touch.read);
         self.txns.get_mut(txn).touched = touched;
         self.tell_in_order(conflicts);
-        self.finished(txn);
+        self.txns.release(txn);
     }
 
     /// Whether the version that a transaction overwrote was in its snapshot.
@@ -270,7 +248,7 @@ impl Online {
         if other.txn == NOBODY || other.commit <= self.txns.get(txn).start {
             return None;
         }
-        let mut found = self.about(Kind::Broken(Axiom::NoConflict), self.txns.named(txn));
+        let mut found = Found::about(Kind::Broken(Axiom::NoConflict), self.txns.named(txn));
         found.key = Some(self.keys.get(key).name.clone());
         found.other = Some(self.txns.named(other.txn));
         Some(found)

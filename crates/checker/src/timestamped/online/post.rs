@@ -11,14 +11,15 @@
 //! **Invariant.** A worker gets orders in the order in which they were written. A key has the same number for all
 //! transactions of one history, and a message ends only between histories.
 
+use super::Settings;
+use super::admit::Piece;
 use super::codec::Output;
 use super::keys::KeyNo;
 use super::program::{Own, Program};
-use super::receive::enqueue;
 use super::save::{put_identity, put_program};
+use super::space::KeySpace;
 use super::stamp::Stamp;
-use super::txns::{NOBODY, Txn, TxnNo};
-use super::{Online, Settings};
+use super::txns::Txn;
 use crate::timestamped::datum::Datum;
 use crate::timestamped::shards::home;
 use history::{History, Id, KeyId, Name, NameRef};
@@ -44,7 +45,7 @@ struct Outbox {
     /// How many names of sessions the worker has.
     sessions: usize,
     /// The keys of the transaction at hand, and how many.
-    locals: Vec<u8>,
+    pieces: Vec<u8>,
     count: u64,
 }
 
@@ -147,46 +148,53 @@ impl Posts {
         out.datum(value)
     }
 
-    /// A key of the transaction at hand.
-    fn local(
+    /// What a transaction does to single keys, to the workers that have them. Of one that is late only what it writes counts.
+    pub(super) fn points(
         &mut self,
         part: &History,
-        key: KeyNo,
-        look: Option<&(Datum, u32)>,
-        own: &Own,
+        tick: u64,
+        txn: &Txn,
+        pieces: &[Piece],
+        is_late: bool,
     ) -> io::Result<()> {
-        let home = self.home(part, key);
-        let Outbox { locals, keys, count, .. } = &mut self.boxes[home];
-        *count += 1;
-        let mut out = Output::unsummed(locals);
-        let name = part.keys().get(KeyId::new(key as usize));
-        put_key(&mut out, keys, &mut self.places[key as usize], name)?;
-        out.option(look, |out, (seen, op)| {
-            out.number(u64::from(*op))?;
-            out.datum(seen)
-        })?;
-        put_own(&mut out, own)
-    }
-
-    /// All keys of the transaction at hand have been given.
-    fn points(&mut self, tick: u64, txn: &Txn) -> io::Result<()> {
+        for piece in pieces {
+            let look = piece.look.as_ref().filter(|_| !is_late);
+            if look.is_some() || piece.own != Own::Nothing {
+                self.piece(part, piece, look)?;
+            }
+        }
         for it in self.boxes.iter_mut().filter(|it| it.count > 0) {
             let mut out = Output::unsummed(&mut it.orders);
             out.byte(POINTS)?;
             put_txn(&mut out, tick, txn)?;
             out.number(it.count)?;
-            it.orders.append(&mut it.locals);
+            it.orders.append(&mut it.pieces);
             it.count = 0;
         }
         Ok(())
     }
 
-    /// The part of a program for each worker that has to do with it, behind an order's head.
-    fn program(
+    fn piece(&mut self, part: &History, piece: &Piece, look: Option<&(Datum, u32)>) -> io::Result<()> {
+        let home = self.home(part, piece.key);
+        let Outbox { pieces, keys, count, .. } = &mut self.boxes[home];
+        *count += 1;
+        let mut out = Output::unsummed(pieces);
+        let name = part.keys().get(KeyId::new(piece.key as usize));
+        put_key(&mut out, keys, &mut self.places[piece.key as usize], name)?;
+        out.option(look, |out, (seen, op)| {
+            out.number(u64::from(*op))?;
+            out.datum(seen)
+        })?;
+        put_own(&mut out, &piece.own)
+    }
+
+    /// The part of a program for each worker that has to do with it.
+    pub(super) fn program(
         &mut self,
         part: &History,
+        tick: u64,
+        txn: &Txn,
         program: &Program,
-        head: impl Fn(&mut Output<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         let named = program.named_keys();
         for &key in &named {
@@ -200,7 +208,8 @@ impl Posts {
             }
             let Outbox { orders, keys, .. } = &mut self.boxes[worker];
             let mut out = Output::unsummed(orders);
-            head(&mut out)?;
+            out.byte(PROGRAM)?;
+            put_txn(&mut out, tick, txn)?;
             out.number(own.len() as u64)?;
             for key in own {
                 let name = part.keys().get(KeyId::new(key as usize));
@@ -229,13 +238,12 @@ impl Posts {
     }
 
     /// A checker that was saved.
-    pub(super) fn restore(&mut self, worker: usize, settings: &Settings, state: &[u8]) -> io::Result<()> {
+    pub(super) fn restore(&mut self, worker: usize, settings: &Settings, space: &KeySpace) -> io::Result<()> {
         let it = &mut self.boxes[worker];
         let mut out = Output::unsummed(&mut it.orders);
         out.byte(RESTORE)?;
         put_settings(&mut out, settings)?;
-        out.number(state.len() as u64)?;
-        out.bytes(state)
+        space.save(&mut it.orders)
     }
 
     /// Workers that were restored have the names of this many sessions.
@@ -268,62 +276,4 @@ fn put_settings(out: &mut Output<'_>, settings: &Settings) -> io::Result<()> {
     out.text(settings.level.name())?;
     out.text(&format!("{:?}", settings.ryow))?;
     out.option(settings.memory_max.map(|bytes| bytes as u64), Output::number)
-}
-
-impl Online {
-    /// The pieces of a transaction that only reads and writes single keys: `scratch.pieces`.
-    pub(super) fn post_points(&mut self, part: &History, txn: TxnNo, is_late: bool) -> io::Result<()> {
-        let look = self.txns.look_moment(txn, self.serial);
-        let is_open = look.stamp > self.watermark;
-        let tick = self.tick();
-        let mut pieces = std::mem::take(&mut self.scratch.pieces);
-        let (mut reads, mut writes) = (false, false);
-        if let Some(posts) = &mut self.posts {
-            for piece in &pieces {
-                let seen = piece.look.as_ref().filter(|_| !is_late);
-                reads |= seen.is_some();
-                writes |= piece.own != Own::Nothing;
-                if seen.is_some() || piece.own != Own::Nothing {
-                    posts.local(part, piece.key, seen, &piece.own)?;
-                }
-            }
-            posts.points(tick, self.txns.get(txn))?;
-        }
-        pieces.clear();
-        self.scratch.pieces = pieces;
-        let commit = self.txns.get(txn).commit;
-        let last = if writes && !is_late { Some(commit) } else { (reads && is_open).then_some(look.stamp) };
-        self.pend(txn, last);
-        Ok(())
-    }
-
-    pub(super) fn post_program(
-        &mut self,
-        part: &History,
-        txn: TxnNo,
-        program: &Program,
-        is_late: bool,
-    ) -> io::Result<()> {
-        let look = self.txns.look_moment(txn, self.serial);
-        let is_open = look.stamp > self.watermark;
-        let tick = self.tick();
-        let record = self.txns.get(txn);
-        if let Some(posts) = &mut self.posts {
-            posts.program(part, program, |out| {
-                out.byte(PROGRAM)?;
-                put_txn(out, tick, record)
-            })?;
-        }
-        let last = if program.may_write() { Some(record.commit) } else { is_open.then_some(look.stamp) };
-        self.pend(txn, last.filter(|_| !is_late));
-        Ok(())
-    }
-
-    /// The verdict on a transaction is final when the watermark passes this.
-    fn pend(&mut self, txn: TxnNo, last: Option<Stamp>) {
-        let Some(last) = last else { return };
-        self.txns.get_mut(txn).queues = 1;
-        enqueue(&mut self.commits, last, NOBODY);
-        self.waiting += 1;
-    }
 }

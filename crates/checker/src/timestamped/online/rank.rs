@@ -10,11 +10,12 @@
 
 use super::codec::{Input, Output, invalid};
 use super::save::{axiom_number, get_tie, put_tie};
+use super::space::KeySpace;
 use super::stamp::Stamp;
 use super::txns::{Named, Tie, TxnNo};
-use super::{Found, Kind, Online};
+use super::{Found, Kind};
 use crate::timestamped::Axiom;
-use history::Timestamp;
+use history::{Name, Timestamp};
 use std::cmp::Ordering;
 use std::io;
 
@@ -108,12 +109,14 @@ impl Default for Ranked {
     }
 }
 
-impl Online {
-    /// The place of a transaction's look.
-    pub(super) fn look_rank(&self, tick: u64, txn: TxnNo) -> Rank {
+impl KeySpace {
+    /// A look becomes final.
+    #[inline]
+    pub(super) fn rank_look(&mut self, txn: TxnNo) {
+        let Some(tick) = self.ranked().map(|ranked| ranked.now.tick) else { return };
         let record = self.txns.get(txn);
         let look = self.txns.look_moment(txn, self.serial);
-        Rank {
+        self.set_rank(Rank {
             stamp: look.stamp,
             after: look.after,
             tie: (!look.after).then(|| self.txns.tie(txn)),
@@ -121,70 +124,43 @@ impl Online {
             position: record.position,
             arrival: record.arrival,
             ..Rank::new(tick, Phase::Looks)
-        }
-    }
-
-    /// A look becomes final.
-    #[inline]
-    pub(super) fn rank_look(&mut self, txn: TxnNo) {
-        if let Some(ranked) = &self.ranked {
-            let rank = self.look_rank(ranked.now.tick, txn);
-            self.set_rank(rank);
-        }
+        });
     }
 
     /// A write becomes final.
     #[inline]
     pub(super) fn rank_write(&mut self, txn: TxnNo) {
-        if let Some(ranked) = &self.ranked {
-            let record = self.txns.get(txn);
-            let rank = Rank::new(ranked.now.tick, Phase::Writes);
-            self.set_rank(Rank { stamp: record.commit, arrival: record.arrival, ..rank });
-        }
+        let Some(tick) = self.ranked().map(|ranked| ranked.now.tick) else { return };
+        let record = self.txns.get(txn);
+        let rank = Rank::new(tick, Phase::Writes);
+        self.set_rank(Rank { stamp: record.commit, arrival: record.arrival, ..rank });
     }
+}
 
-    pub(super) fn set_rank(&mut self, rank: Rank) {
-        if let Some(ranked) = &mut self.ranked {
-            ranked.now = rank;
-        }
-    }
-
-    /// Something happens: a transaction arrives, or the watermark moves.
-    #[inline]
-    pub(super) fn next_tick(&mut self) {
-        if let Some(ranked) = &mut self.ranked {
-            ranked.now = Rank::new(ranked.now.tick + 1, Phase::Arrived);
-        }
-    }
-
-    pub(super) fn tick(&self) -> u64 {
-        self.ranked.as_ref().map_or(0, |ranked| ranked.now.tick)
-    }
-
-    pub(super) fn compare_ranks(&self, a: &Rank, b: &Rank) -> Ordering {
-        let name = |session: u32| self.txns.sessions.get(session as usize);
-        let first = (a.tick, a.phase, a.stamp, a.after).cmp(&(b.tick, b.phase, b.stamp, b.after));
-        first
-            .then_with(|| match (&a.tie, &b.tie) {
-                (Some(a), Some(b)) => {
-                    let key = |tie: &Tie| (tie.class, tie.at_once, tie.start);
-                    key(a)
-                        .cmp(&key(b))
-                        .then_with(|| name(a.session).cmp(&name(b.session)))
-                        .then(a.position.cmp(&b.position))
-                }
-                _ => name(a.session).cmp(&name(b.session)).then(a.position.cmp(&b.position)),
-            })
-            .then(a.arrival.cmp(&b.arrival))
-    }
-
-    /// The order of telling.
-    pub(super) fn compare_told(&self, a: &(Rank, Found), b: &(Rank, Found)) -> Ordering {
-        self.compare_ranks(&a.0, &b.0).then_with(|| match a.0.phase {
-            Phase::Arrived | Phase::Sessions => Ordering::Equal,
-            _ => (a.1.op, &a.1.key).cmp(&(b.1.op, &b.1.key)),
+/// The order of ranks, given the names of sessions.
+fn compare_ranks(names: &[Name], a: &Rank, b: &Rank) -> Ordering {
+    let name = |session: u32| names.get(session as usize);
+    let first = (a.tick, a.phase, a.stamp, a.after).cmp(&(b.tick, b.phase, b.stamp, b.after));
+    first
+        .then_with(|| match (&a.tie, &b.tie) {
+            (Some(a), Some(b)) => {
+                let key = |tie: &Tie| (tie.class, tie.at_once, tie.start);
+                key(a)
+                    .cmp(&key(b))
+                    .then_with(|| name(a.session).cmp(&name(b.session)))
+                    .then(a.position.cmp(&b.position))
+            }
+            _ => name(a.session).cmp(&name(b.session)).then(a.position.cmp(&b.position)),
         })
-    }
+        .then(a.arrival.cmp(&b.arrival))
+}
+
+/// The order of telling, given the names of sessions.
+pub(super) fn compare_told(names: &[Name], a: &(Rank, Found), b: &(Rank, Found)) -> Ordering {
+    compare_ranks(names, &a.0, &b.0).then_with(|| match a.0.phase {
+        Phase::Arrived | Phase::Sessions => Ordering::Equal,
+        _ => (a.1.op, &a.1.key).cmp(&(b.1.op, &b.1.key)),
+    })
 }
 
 // ---- findings as bytes ----

@@ -11,20 +11,19 @@
 //! A transaction that does more than that (ranges, predicates, reads of what it appended to) is kept as a
 //! [`Program`] instead.
 
+use super::admit::Piece;
 use super::delivered::Delivery;
-use super::keys::{KeyNo, Reader, Seen, Version, VersionKind};
+use super::keys::KeyNo;
 use super::program::{Act, Own, Program, Region, Rows, Visited};
-use super::sessions::Arrival;
+use super::sessions::{Arrival, Member};
 use super::stamp::Stamp;
-use super::timeline::Timeline;
-use super::txns::{Class, Moment, NOBODY, Named, Touch, Txn, TxnNo};
-use super::watch::Watcher;
-use super::{Found, Kind, Online};
+use super::txns::{Class, Named, Txn};
+use super::{Found, Kind, Online, Shards};
 use crate::timestamped::Axiom;
 use crate::timestamped::datum::{Datum, Question};
 use crate::timestamped::step::{Deeds, Interned, Read, Rules};
 use history::{
-    Area, History, Id, KeyId, Name, Primitive, Row, SessionId, Status, Test, Timestamp, Transaction, ValueId,
+    Area, History, Id, KeyId, Primitive, Row, SessionId, Status, Test, Timestamp, Transaction, ValueId,
     WriteIf,
 };
 use std::collections::BTreeMap;
@@ -41,15 +40,6 @@ pub(super) struct Scratch {
     deeds: Deeds,
     pub(super) pieces: Vec<Piece>,
     broken: Vec<Broken>,
-}
-
-/// What a transaction saw of a key and left there.
-#[derive(Debug)]
-pub(super) struct Piece {
-    pub(super) key: KeyNo,
-    /// The first look at the outside, and which operation it was.
-    pub(super) look: Option<(Datum, u32)>,
-    pub(super) own: Own,
 }
 
 /// A read that contradicts the transaction itself.
@@ -72,8 +62,8 @@ impl Online {
         self.scratch.sessions.clear();
         self.scratch.sessions.resize(part.sessions().len(), UNSET);
         self.scratch.deeds.begin_part(part.keys().len());
-        if let Some(posts) = &mut self.posts {
-            posts.begin(part.keys().len());
+        if let Shards::Away(away) = &mut self.shards {
+            away.posts.begin(part.keys().len());
         }
         for &Row { key, value } in part.initial() {
             self.start_with(part, key, value)?;
@@ -82,40 +72,29 @@ impl Online {
             self.receive_one(part, txn)?;
         }
         self.log.take(part, self.newest);
-        self.make_room()
+        self.make_room()?;
+        self.send_if_much()
     }
 
     fn start_with(&mut self, part: &History, key: KeyId, value: ValueId) -> io::Result<()> {
         let value = Datum::of(part.values(), value);
-        if let Some(posts) = &mut self.posts {
-            return posts.initial(part, key, &value);
+        let number = self.key_of(part, key)?;
+        match &mut self.shards {
+            Shards::Here(space) => space.begin_with(number, value),
+            Shards::Away(away) => away.posts.initial(part, key, &value)?,
         }
-        let key = self.key_of(part, key)?;
-        self.begin_with(key, value);
         Ok(())
-    }
-
-    /// What a key holds before everything, unless that is known.
-    pub(super) fn begin_with(&mut self, key: KeyNo, value: Datum) {
-        let at_beginning = |version: &Version| version.txn == NOBODY;
-        if self.keys.get(key).versions.first().is_some_and(at_beginning) {
-            return;
-        }
-        let version = Version { commit: Stamp::MIN, txn: NOBODY, value, kind: VersionKind::Set };
-        self.insert_version(key, version);
     }
 
     /// The key of a history's key. Its slot stays until the history has been received. Where keys live elsewhere, it is
     /// the number that the history has for it.
     fn key_of(&mut self, part: &History, key: KeyId) -> io::Result<KeyNo> {
-        if self.posts.is_some() {
-            return Ok(key.index() as KeyNo);
-        }
+        let Shards::Here(space) = &mut self.shards else { return Ok(key.index() as KeyNo) };
         let known = self.scratch.keys[key.index()];
         if known != UNSET {
             return Ok(known);
         }
-        let number = self.key(part.keys().get(key))?;
+        let number = space.key(part.keys().get(key))?;
         self.scratch.keys[key.index()] = number;
         Ok(number)
     }
@@ -159,24 +138,23 @@ impl Online {
             (Status::Committed, Some((start, commit))) if start > commit => {
                 let named = self.name_of(session, position, id().as_ref());
                 let named = Named { start: Some(start), commit: Some(commit), ..named };
-                self.tell(self.about(Kind::Broken(Axiom::TimestampOrder), named));
+                self.tell(Found::about(Kind::Broken(Axiom::TimestampOrder), named));
                 self.log_floating(part, txn, position);
             }
             (Status::Committed, Some(times)) => {
-                let number = self.record(part, txn, session, position, times);
+                let record = self.record(part, txn, session, position, times);
                 // Without sequence numbers, and where session order does not count, there is nothing to do; nor is
                 // there for what comes late: the order of arrival says nothing then.
                 let is_late = Stamp::from(times.1) <= self.watermark;
                 let joins = |seq: &Option<u64>| seq.is_some() || self.settings.level.session && !is_late;
                 if let Some(seq) = seq.filter(joins) {
-                    let (member, patience) = (self.member(number), self.newest);
-                    self.join_session(session, seq, Some(member), patience);
+                    self.join_session(session, seq, Some(Member::from(&record)), self.newest);
                 }
-                return self.admit(part, txn, number);
+                return self.admit(part, txn, record);
             }
             (Status::Committed, None) => {
                 let named = self.name_of(session, position, id().as_ref());
-                self.tell(self.about(Kind::Timeless, named));
+                self.tell(Found::about(Kind::Timeless, named));
             }
             (Status::Unknown, _) => self.log_floating(part, txn, position),
             (Status::Aborted, _) => {}
@@ -194,7 +172,7 @@ impl Online {
         let id = txn.explicit_id().map(|id| id.to_owned());
         let named = match (id, seq) {
             (None, None) => {
-                let session = self.txns.sessions[session as usize].clone();
+                let session = self.names[session as usize].clone();
                 Named {
                     name: format!("a transaction of session {session}"),
                     session,
@@ -205,7 +183,7 @@ impl Online {
             (id, seq) => self.name_of(session, seq.unwrap_or(0), id.as_ref()),
         };
         let (start, commit) = txn.db().unzip();
-        self.tell(self.about(kind, Named { start, commit, ..named }));
+        self.tell(Found::about(kind, Named { start, commit, ..named }));
     }
 
     /// A record of a committed transaction, held once.
@@ -216,9 +194,9 @@ impl Online {
         session: u32,
         position: u64,
         (start, commit): (Timestamp, Timestamp),
-    ) -> TxnNo {
+    ) -> Txn {
         let reads_only = super::super::order::is_read_only(part, txn.id());
-        let number = self.txns.insert(Txn {
+        let record = Txn {
             start: start.into(),
             commit: commit.into(),
             session,
@@ -227,41 +205,66 @@ impl Online {
             id: txn.explicit_id().map(|id| Box::new(id.to_owned())),
             class: if reads_only { Class::Reader } else { Class::Writer },
             holders: 1,
-            queues: 0,
             touched: Vec::new(),
-        });
-        self.clock_in(commit.into(), |online| online.txns.named(number));
-        number
+        };
+        let newest = self.newest;
+        self.newest = self.clock.clock_in(commit.into(), newest, || record.named(&self.names));
+        record
     }
 
-    fn admit(&mut self, part: &History, txn: Transaction<'_>, number: TxnNo) -> io::Result<()> {
-        let record = self.txns.get(number);
+    /// What a transaction does goes to its keys.
+    fn admit(&mut self, part: &History, txn: Transaction<'_>, record: Txn) -> io::Result<()> {
         let is_late = record.commit <= self.watermark;
         self.log.known(part, txn, record.position, is_late, self.tick());
         if is_late {
-            self.tell(self.about(Kind::Late, self.txns.named(number)));
+            self.tell(Found::about(Kind::Late, record.named(&self.names)));
         }
-        match self.take_apart(part, txn)? {
+        let (look, commit) = (record.look(self.serial()), record.commit);
+        let (reads, writes) = match self.take_apart(part, txn)? {
             Ok(()) => {
-                self.tell_broken(part, number);
-                match self.posts.is_some() {
-                    true => self.post_points(part, number, is_late)?,
-                    false => self.admit_points(number, is_late)?,
-                }
+                self.tell_broken(part, &record);
+                self.admit_points(part, record, is_late)?
             }
             Err(NeedsProgram) => {
-                let program = self.program(part, txn, number)?;
-                match self.posts.is_some() {
-                    true => self.post_program(part, number, &program, is_late)?,
-                    false => self.admit_program(number, program, is_late)?,
-                }
+                let program = self.program(part, txn, &record)?;
+                let writes = program.may_write();
+                self.admit_program(part, record, program)?;
+                (true, writes)
             }
+        };
+        // The verdict on it is final when the watermark passes this.
+        let last = if writes { Some(commit) } else { reads.then_some(look) };
+        match last.filter(|last| !is_late && *last > self.watermark) {
+            Some(last) => self.pending.insert(self.pending.find(last, |other| *other <= last), last),
+            None => self.counters.settled += 1,
         }
-        if self.txns.get(number).queues == 0 {
-            self.counters.settled += 1;
-        }
-        self.txns.release(number);
         Ok(())
+    }
+
+    /// The pieces of a transaction that only reads and writes single keys: `scratch.pieces`. Whether it reads, and writes.
+    fn admit_points(&mut self, part: &History, record: Txn, is_late: bool) -> io::Result<(bool, bool)> {
+        let mut pieces = std::mem::take(&mut self.scratch.pieces);
+        let reads = pieces.iter().any(|piece| piece.look.is_some());
+        let writes = pieces.iter().any(|piece| piece.own != Own::Nothing);
+        let tick = self.tick();
+        let admitted = match &mut self.shards {
+            Shards::Here(space) => space.admit_points(record, &mut pieces),
+            Shards::Away(away) => away.posts.points(part, tick, &record, &pieces, is_late),
+        };
+        pieces.clear();
+        self.scratch.pieces = pieces;
+        self.tell_here();
+        admitted.map(|()| (reads, writes))
+    }
+
+    fn admit_program(&mut self, part: &History, record: Txn, program: Program) -> io::Result<()> {
+        let tick = self.tick();
+        let admitted = match &mut self.shards {
+            Shards::Here(space) => space.admit_program(record, program),
+            Shards::Away(away) => away.posts.program(part, tick, &record, &program),
+        };
+        self.tell_here();
+        admitted
     }
 
     /// Step 2, for transactions that only read and write single keys: fills `scratch.pieces`.
@@ -293,9 +296,9 @@ impl Online {
         Ok(Ok(()))
     }
 
-    fn tell_broken(&mut self, part: &History, txn: TxnNo) {
+    fn tell_broken(&mut self, part: &History, record: &Txn) {
         for broken in std::mem::take(&mut self.scratch.broken) {
-            let mut found = self.about(Kind::Broken(Axiom::Internal), self.txns.named(txn));
+            let mut found = Found::about(Kind::Broken(Axiom::Internal), record.named(&self.names));
             found.op = Some(broken.op);
             found.key = Some(part.keys().get(broken.key).to_owned());
             found.expected = Some(broken.expected);
@@ -304,119 +307,10 @@ impl Online {
         }
     }
 
-    /// Steps 3 and 4 for single keys.
-    pub(super) fn admit_points(&mut self, txn: TxnNo, is_late: bool) -> io::Result<()> {
-        let look = self.txns.look_moment(txn, self.serial);
-        let is_open = look.stamp > self.watermark;
-        let mut pieces = std::mem::take(&mut self.scratch.pieces);
-        let mut touched = Vec::with_capacity(pieces.len());
-        let mut judged = Vec::new();
-        let (mut reads, mut writes) = (false, false);
-        for Piece { key, look: seen, own } in pieces.drain(..) {
-            let mut touch = Touch { key, read: false, wrote: false };
-            if let Some((seen, op)) = seen.filter(|_| !is_late) {
-                if is_open {
-                    self.open_read(key, look, op, seen);
-                    touch.read = true;
-                } else {
-                    judged.extend(self.judge_now(key, look, op, &seen)?);
-                }
-            }
-            if own != Own::Nothing {
-                touch.wrote = self.write(key, txn, own) && !is_late;
-            }
-            if touch.read || touch.wrote {
-                self.keys.get_mut(key).pins += 1;
-                touched.push(touch);
-            }
-            reads |= touch.read;
-            writes |= touch.wrote;
-        }
-        self.scratch.pieces = pieces;
-        self.tell_in_order(judged);
-        self.txns.get_mut(txn).touched = touched;
-        self.wait(txn, look, reads, writes);
-        Ok(())
-    }
-
-    /// Queues a transaction for the verdicts that are open.
-    fn wait(&mut self, txn: TxnNo, look: Moment, reads: bool, writes: bool) {
-        self.txns.get_mut(txn).queues = u8::from(reads) + u8::from(writes);
-        if reads {
-            self.txns.hold(txn);
-            enqueue(&mut self.looks, look.stamp, txn);
-            self.waiting += 1;
-        }
-        if writes {
-            self.txns.hold(txn);
-            enqueue(&mut self.commits, self.txns.get(txn).commit, txn);
-            self.waiting += 1;
-        }
-    }
-
-    fn open_read(&mut self, key: KeyNo, look: Moment, op: u32, seen: Datum) {
-        let is_right = self.keys.get(key).shows(&seen, look, &self.txns);
-        self.counters.provisional += u64::from(!is_right);
-        self.open_results += 1;
-        self.held_bytes += seen.heap_bytes();
-        let reader = Reader { at: look.stamp, after: look.after, is_right, op, txn: look.txn, seen };
-        let txns = &self.txns;
-        let readers = self.keys.get_mut(key).readers.get_or_insert_default();
-        let place = readers.find(look.stamp, |other| txns.compare(other.moment(), look).is_lt());
-        readers.insert(place, reader);
-    }
-
-    /// A look at or before the watermark: what it had to see is certain.
-    fn judge_now(&mut self, key: KeyNo, look: Moment, op: u32, seen: &Datum) -> io::Result<Option<Found>> {
-        let mut wrong = None;
-        let Some((expected, writer)) = self.certain_value(key, look)? else {
-            return Ok(Some(self.unjudged(key, look.txn, op, seen)));
-        };
-        if !expected.is_known() {
-            self.txns.release(writer);
-            return Ok(Some(self.unjudged(key, look.txn, op, seen)));
-        }
-        if expected != *seen {
-            let mut found = self.about(Kind::Broken(Axiom::External), self.txns.named(look.txn));
-            found.op = Some(op);
-            found.key = Some(self.keys.get(key).name.clone());
-            found.other = (writer != NOBODY).then(|| self.txns.named(writer));
-            found.expected = Some(expected);
-            found.seen = Some(seen.clone());
-            wrong = Some(found);
-        }
-        self.txns.release(writer);
-        Ok(wrong)
-    }
-
-    pub(super) fn unjudged(&self, key: KeyNo, txn: TxnNo, op: u32, seen: &Datum) -> Found {
-        let mut found = self.about(Kind::Unjudged, self.txns.named(txn));
-        found.op = Some(op);
-        found.key = Some(self.keys.get(key).name.clone());
-        found.seen = Some(seen.clone());
-        found
-    }
-
-    /// What a look at or before the watermark sees, with the writer held once; `None` if that lies before
-    /// the horizon.
-    pub(super) fn certain_value(&mut self, key: KeyNo, look: Moment) -> io::Result<Option<(Datum, TxnNo)>> {
-        match self.keys.get(key).seen(look, &self.txns) {
-            Seen::Version(value, writer) => {
-                self.txns.hold(writer);
-                Ok(Some((value, writer)))
-            }
-            Seen::Gone if look.stamp < self.horizon => Ok(None),
-            Seen::Gone => match self.fetch(key, look.stamp)? {
-                Some(version) => Ok(Some((version.value, version.txn))),
-                None => Ok(Some((Datum::Absent, NOBODY))),
-            },
-        }
-    }
-
     // ---- programs ----
 
     /// A transaction as a program. Results that contradict themselves are told.
-    fn program(&mut self, part: &History, txn: Transaction<'_>, tells: TxnNo) -> io::Result<Program> {
+    fn program(&mut self, part: &History, txn: Transaction<'_>, record: &Txn) -> io::Result<Program> {
         let mut program = Program::default();
         let datum = |id: ValueId| Datum::of(part.values(), id);
         for (place, (_, operation)) in txn.primitives().enumerate() {
@@ -434,11 +328,11 @@ impl Online {
                 Primitive::Show { rows: None, .. } => continue,
                 Primitive::Show { area: Area::Range { range, reverse, to_the_end }, rows: Some(rows) } => {
                     let region = region(part, range, visited(part, reverse, to_the_end, rows));
-                    self.check_shape(part, tells, op, rows, Some(reverse), Some(&region));
+                    self.check_shape(part, record, op, rows, Some(reverse), Some(&region));
                     Act::Range { region, rows: self.rows(part, rows)? }
                 }
                 Primitive::Show { area: Area::Where(predicate), rows: Some(rows) } => {
-                    self.check_shape(part, tells, op, rows, None, None);
+                    self.check_shape(part, record, op, rows, None, None);
                     Act::Query {
                         question: Question::of(part.values(), Test::Where(predicate)),
                         rows: self.rows(part, rows)?,
@@ -479,7 +373,7 @@ impl Online {
     fn check_shape(
         &mut self,
         part: &History,
-        txn: TxnNo,
+        record: &Txn,
         op: u32,
         rows: &[Row],
         reverse: Option<bool>,
@@ -503,7 +397,7 @@ impl Online {
             wrong.extend(outside.map(|(&key, &value)| (Axiom::External, key, value)));
         }
         for (axiom, key, value) in wrong {
-            let mut found = self.about(Kind::Broken(axiom), self.txns.named(txn));
+            let mut found = Found::about(Kind::Broken(axiom), record.named(&self.names));
             found.op = Some(op);
             found.key = Some(name(key).to_owned());
             found.expected = Some(Datum::Absent);
@@ -511,103 +405,6 @@ impl Online {
             self.tell(found);
         }
     }
-
-    /// Steps 3 and 4 for programs.
-    pub(super) fn admit_program(&mut self, txn: TxnNo, program: Program, is_late: bool) -> io::Result<()> {
-        let look = self.txns.look_moment(txn, self.serial);
-        let is_open = look.stamp > self.watermark;
-        let keys = self.keys_of(&program)?;
-        let pinned = self.pin_named(&program);
-        let mut watcher = Watcher { look, program, wrong: BTreeMap::new(), matched: BTreeMap::new(), pinned };
-        let mut writes = false;
-        for key in keys {
-            let value = if is_open {
-                match self.keys.get(key).seen(look, &self.txns) {
-                    Seen::Version(value, _) => value,
-                    Seen::Gone => Datum::Absent,
-                }
-            } else {
-                match self.certain_value(key, look)? {
-                    Some((value, writer)) => {
-                        self.txns.release(writer);
-                        value
-                    }
-                    None => Datum::Unknown,
-                }
-            };
-            let name = self.keys.get(key).name.clone();
-            let outcome = watcher.program.run(key, &name, &value, self.settings.ryow);
-            for op in &outcome.matched {
-                *watcher.matched.entry(*op).or_default() += 1;
-            }
-            if !outcome.wrong.is_empty() && !is_late {
-                self.counters.provisional += outcome.wrong.len() as u64;
-                watcher.wrong.insert(key, outcome.wrong);
-                self.keys.get_mut(key).pins += 1;
-            }
-            if outcome.own != Own::Nothing && self.write(key, txn, outcome.own) && !is_late {
-                self.touch_written(txn, key);
-                writes = true;
-            }
-        }
-        self.watch.acts += watcher.program.acts.len();
-        let may_write = writes || watcher.program.writes_anywhere();
-        if is_open && !is_late {
-            let txns = &self.txns;
-            let place = self.watch.order.find(look.stamp, |other| txns.compare(*other, look).is_lt());
-            self.watch.order.insert(place, look);
-            self.watch.by_txn.insert(txn, watcher);
-            self.wait(txn, look, true, may_write);
-        } else {
-            self.finish_watcher(txn, watcher, !is_late)?;
-            self.wait(txn, look, false, may_write && !is_late);
-        }
-        Ok(())
-    }
-
-    /// The keys that a program may have something to say of.
-    pub(super) fn keys_of(&mut self, program: &Program) -> io::Result<Vec<KeyNo>> {
-        if !program.is_wide() {
-            return Ok(program.named_keys());
-        }
-        for (_, act) in &program.acts {
-            match act {
-                Act::Range { region, .. } => self.fetch_range(region.from.as_ref(), region.to.as_ref())?,
-                Act::Query { .. } | Act::WriteIf { only: None, .. } => self.fetch_range(None, None)?,
-                _ => {}
-            }
-        }
-        let named = program.named_keys();
-        // By name, so that nothing depends on the order of arrival.
-        let ordered = self.keys.ordered();
-        let concerned = |(name, key): (&Name, &KeyNo)| {
-            (named.binary_search(key).is_ok() || program.concerns(name)).then_some(*key)
-        };
-        Ok(ordered.iter().filter_map(concerned).collect())
-    }
-
-    pub(super) fn pin_named(&mut self, program: &Program) -> Vec<KeyNo> {
-        let named = program.named_keys();
-        for &key in &named {
-            self.keys.get_mut(key).pins += 1;
-        }
-        named
-    }
-
-    /// Remembers that a transaction wrote a key, so that the conflict is judged.
-    pub(super) fn touch_written(&mut self, txn: TxnNo, key: KeyNo) {
-        let record = self.txns.get_mut(txn);
-        if !record.touched.iter().any(|touch| touch.key == key && touch.wrote) {
-            record.touched.push(Touch { key, read: false, wrote: true });
-            self.keys.get_mut(key).pins += 1;
-        }
-    }
-}
-
-/// Puts a transaction into a queue for the watermark.
-pub(super) fn enqueue(queue: &mut Timeline<(Stamp, TxnNo)>, stamp: Stamp, txn: TxnNo) {
-    let place = queue.find(stamp, |(other, _)| *other <= stamp);
-    queue.insert(place, (stamp, txn));
 }
 
 fn region(part: &History, range: history::Range, visited: Visited) -> Region {

@@ -1,32 +1,31 @@
-//! A state for another number of workers: what one checker holds, dealt out to workers, and gathered again.
+//! The same keys on another number of shards: what shards hold, dealt out anew.
 //!
-//! **What.** [`split`] makes of one checker where transactions arrive and the workers with its keys; [`join`] makes one checker
-//! of those. A run that is restarted with another number of workers goes through both.
+//! **What.** [`deal`] makes of the shards of a saved state as many as there are now.
 //!
 //! **Steps.** Keys move as they are, to where they live; numbers of transactions and keys are those of the new place. A
 //! transaction has a record wherever a version, a reader or an open verdict speaks of it, and the same arrival everywhere,
 //! by which it becomes one again. Who holds it is counted anew. A program has a part wherever it names a key,
 //! and everywhere if it speaks of keys that it does not name. How many keys a predicate write matched adds up over
-//! workers, so the first has it all.
+//! shards, so the first has it all.
 //!
 //! **Cost.** Linear in the state; only at a restart.
 
+use super::Settings;
 use super::keys::{Key, KeyNo};
 use super::program::{Act, Program, Rows};
 use super::save::in_order;
+use super::space::KeySpace;
 use super::stamp::Stamp;
 use super::timeline::{Timed, Timeline};
 use super::txns::{NOBODY, Touch, Txn, TxnNo};
 use super::watch::Watcher;
-use super::{Counters, Online, Settings};
-use crate::timestamped::Refusal;
 use crate::timestamped::shards::home;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// A checker that is being filled.
+/// A shard that is being filled.
 struct Filled {
-    online: Online,
+    space: KeySpace,
     /// By arrival.
     txns: FxHashMap<u64, TxnNo>,
     looks: Vec<(Stamp, TxnNo)>,
@@ -36,50 +35,50 @@ struct Filled {
     watchers: BTreeMap<TxnNo, Watcher>,
 }
 
-/// Where the keys of a checker went.
+/// Where the keys of a shard went.
 type Moves = FxHashMap<KeyNo, (usize, KeyNo)>;
 
 impl Filled {
-    fn new(settings: &Settings, like: &Online) -> Result<Self, Refusal> {
-        let mut online = Online::new(settings.clone())?;
-        online.watermark = like.watermark;
-        online.horizon = like.horizon;
-        online.newest = like.newest;
-        online.txns.sessions.clone_from(&like.txns.sessions);
-        Ok(Self {
-            online,
+    fn new(settings: &Settings, like: &KeySpace) -> Self {
+        let mut space = KeySpace::new(settings);
+        space.watermark = like.watermark;
+        space.horizon = like.horizon;
+        space.txns.sessions.clone_from(&like.txns.sessions);
+        Self {
+            space,
             txns: FxHashMap::default(),
             looks: Vec::new(),
             commits: Vec::new(),
             queued: FxHashSet::default(),
             watchers: BTreeMap::new(),
-        })
+        }
     }
 
     /// The record of a transaction, which nobody holds yet.
-    fn txn(&mut self, from: &Online, txn: TxnNo) -> TxnNo {
+    fn txn(&mut self, from: &KeySpace, txn: TxnNo) -> TxnNo {
         if txn == NOBODY {
             return NOBODY;
         }
         let record = from.txns.get(txn);
-        let txns = &mut self.online.txns;
-        *self.txns.entry(record.arrival).or_insert_with(|| {
-            txns.insert(Txn { holders: 0, queues: 0, touched: Vec::new(), ..record.clone() })
-        })
+        let txns = &mut self.space.txns;
+        *self
+            .txns
+            .entry(record.arrival)
+            .or_insert_with(|| txns.insert(Txn { holders: 0, touched: Vec::new(), ..record.clone() }))
     }
 
-    fn key(&mut self, from: &Online, key: KeyNo) -> KeyNo {
+    fn key(&mut self, from: &KeySpace, key: KeyNo) -> KeyNo {
         let Key { name, versions, readers, before, first_is_cold, is_fresh, is_here: _, pins } =
             from.keys.get(key);
-        let number = self.online.keys.insert(name.clone());
+        let number = self.space.keys.insert(name.clone());
         let versions = moved(versions, |version| {
             version.txn = self.txn(from, version.txn);
-            self.online.txns.hold(version.txn);
+            self.space.txns.hold(version.txn);
         });
         let readers = readers
             .as_ref()
             .map(|readers| Box::new(moved(readers, |reader| reader.txn = self.txn(from, reader.txn))));
-        let slot = self.online.keys.get_mut(number);
+        let slot = self.space.keys.get_mut(number);
         (slot.versions, slot.readers) = (versions, readers);
         (slot.before, slot.first_is_cold) = (*before, *first_is_cold);
         (slot.is_fresh, slot.pins) = (*is_fresh, *pins);
@@ -89,30 +88,28 @@ impl Filled {
     /// A transaction waits in a queue, once.
     fn wait(&mut self, txn: TxnNo, stamp: Stamp, for_look: bool) {
         if self.queued.insert((txn, for_look)) {
-            self.online.txns.hold(txn);
-            self.online.txns.get_mut(txn).queues += 1;
+            self.space.txns.hold(txn);
             if for_look { &mut self.looks } else { &mut self.commits }.push((stamp, txn));
         }
     }
 
-    fn finish(mut self) -> Online {
-        let online = &mut self.online;
-        for (queue, into) in [(&mut self.looks, &mut online.looks), (&mut self.commits, &mut online.commits)]
-        {
-            queue.sort_by_key(|(stamp, txn)| (*stamp, online.txns.get(*txn).arrival));
+    fn finish(mut self) -> KeySpace {
+        let space = &mut self.space;
+        for (queue, into) in [(&mut self.looks, &mut space.looks), (&mut self.commits, &mut space.commits)] {
+            queue.sort_by_key(|(stamp, txn)| (*stamp, space.txns.get(*txn).arrival));
             *into = in_order(std::mem::take(queue));
         }
         let mut order: Vec<_> = self.watchers.values().map(|watcher| watcher.look).collect();
-        order.sort_by(|&a, &b| online.txns.compare(a, b));
-        online.watch.order = in_order(order);
-        online.watch.by_txn = self.watchers.into_iter().collect();
-        let readers = online.keys.all().filter_map(|key| online.keys.get(key).readers.as_deref());
+        order.sort_by(|&a, &b| space.txns.compare(a, b));
+        space.watch.order = in_order(order);
+        space.watch.by_txn = self.watchers.into_iter().collect();
+        let readers = space.keys.all().filter_map(|key| space.keys.get(key).readers.as_deref());
         let wrong_reads = readers.flat_map(Timeline::iter).filter(|reader| !reader.is_right).count();
-        let watchers = online.watch.by_txn.values();
+        let watchers = space.watch.by_txn.values();
         let wrong_results: usize = watchers.flat_map(|it| it.wrong.values()).map(Vec::len).sum();
-        online.counters.provisional = (wrong_reads + wrong_results) as u64;
-        online.count_what_is_held();
-        self.online
+        space.counts.provisional = (wrong_reads + wrong_results) as u64;
+        space.count_what_is_held();
+        self.space
     }
 }
 
@@ -128,8 +125,8 @@ fn moved<T: Timed + Clone>(from: &Timeline<T>, mut change: impl FnMut(&mut T)) -
     )
 }
 
-/// Adds all that a checker holds of keys to others.
-fn carry(from: &Online, into: &mut [Filled]) {
+/// Adds all that a shard holds to others.
+fn carry(from: &KeySpace, into: &mut [Filled]) {
     let workers = into.len();
     let mut moves: Moves = FxHashMap::default();
     for key in from.keys.all() {
@@ -139,13 +136,13 @@ fn carry(from: &Online, into: &mut [Filled]) {
     carry_queues(from, into, &moves);
     carry_watchers(from, into, &moves);
     for (to, key) in from.empty.iter().filter_map(|key| moves.get(key)) {
-        into[*to].online.empty.push(*key);
+        into[*to].space.empty.push(*key);
     }
 }
 
-fn carry_queues(from: &Online, into: &mut [Filled], moves: &Moves) {
+fn carry_queues(from: &KeySpace, into: &mut [Filled], moves: &Moves) {
     for (queue, for_look) in [(&from.looks, true), (&from.commits, false)] {
-        for &(stamp, txn) in queue.iter().filter(|(_, txn)| *txn != NOBODY) {
+        for &(stamp, txn) in queue.iter() {
             for touch in &from.txns.get(txn).touched {
                 let Some(&(to, key)) = moves.get(&touch.key) else { continue };
                 if !(if for_look { touch.read } else { touch.wrote }) {
@@ -153,7 +150,7 @@ fn carry_queues(from: &Online, into: &mut [Filled], moves: &Moves) {
                 }
                 let number = into[to].txn(from, txn);
                 into[to].wait(number, stamp, for_look);
-                let touched = &mut into[to].online.txns.get_mut(number).touched;
+                let touched = &mut into[to].space.txns.get_mut(number).touched;
                 if !touched.iter().any(|other| other.key == key) {
                     touched.push(Touch { key, ..*touch });
                 }
@@ -162,7 +159,7 @@ fn carry_queues(from: &Online, into: &mut [Filled], moves: &Moves) {
     }
 }
 
-/// The part of a program for a worker; `None` if there is none.
+/// The part of a program for a shard; `None` if there is none.
 fn part(program: &Program, to: usize, moves: &Moves) -> Option<Program> {
     let piece = program.part(&mut |key| {
         let &(home, number) = moves.get(&key)?;
@@ -178,7 +175,7 @@ fn numbers(keys: &[KeyNo], to: usize, moves: &Moves) -> Vec<KeyNo> {
     keys
 }
 
-fn carry_watchers(from: &Online, into: &mut [Filled], moves: &Moves) {
+fn carry_watchers(from: &KeySpace, into: &mut [Filled], moves: &Moves) {
     for (&txn, watcher) in &from.watch.by_txn {
         for (to, filled) in into.iter_mut().enumerate() {
             let Some(program) = part(&watcher.program, to, moves) else { continue };
@@ -213,7 +210,7 @@ fn carry_watchers(from: &Online, into: &mut [Filled], moves: &Moves) {
     }
 }
 
-/// Two parts of one program, of different workers.
+/// Two parts of one program, of different shards.
 fn unite(one: &mut Watcher, other: Watcher) {
     unite_programs(&mut one.program, other.program);
     one.wrong.extend(other.wrong);
@@ -246,61 +243,22 @@ fn unite_programs(one: &mut Program, other: Program) {
     }
 }
 
-/// Deals the keys of a checker out to workers. The first of what comes back is where transactions arrive.
-pub(super) fn split(whole: Online, workers: usize) -> Result<(Online, Vec<Online>), Refusal> {
-    let mut filled = Vec::with_capacity(workers);
-    for _ in 0..workers {
-        filled.push(Filled::new(&whole.settings, &whole)?);
+/// Deals the keys of shards out to so many.
+pub(super) fn deal(from: Vec<KeySpace>, shards: usize, settings: &Settings) -> Vec<KeySpace> {
+    let Some(like) = from.first().filter(|_| from.len() != shards) else { return from };
+    let mut filled: Vec<Filled> = (0..shards).map(|_| Filled::new(settings, like)).collect();
+    for space in &from {
+        carry(space, &mut filled);
+        if let Some(Filled { space: first, .. }) = filled.first_mut() {
+            let (sum, more) = (&mut first.counts, space.counts);
+            sum.flips += more.flips;
+            sum.rechecks += more.rechecks;
+            sum.evicted += more.evicted;
+            sum.fetched += more.fetched;
+        }
     }
-    carry(&whole, &mut filled);
-    let mut front = Filled::new(&whole.settings, &whole)?.finish();
-    front.next_number = whole.next_number;
-    front.counters = Counters { provisional: 0, ..whole.counters.clone() };
-    let mut last: BTreeMap<u64, Stamp> = BTreeMap::new();
-    for (stamp, txn) in whole.looks.iter().chain(whole.commits.iter()) {
-        let last = last.entry(whole.txns.get(*txn).arrival).or_insert(*stamp);
-        *last = (*last).max(*stamp);
-    }
-    let mut last: Vec<Stamp> = last.into_values().collect();
-    last.sort_unstable();
-    front.commits = in_order(last.into_iter().map(|stamp| (stamp, NOBODY)).collect());
-    front.sessions.all = whole.sessions.all;
-    front.clock = whole.clock;
-    front.delivered = whole.delivered;
-    front.log = whole.log;
-    front.count_what_is_held();
-    Ok((front, filled.into_iter().map(Filled::finish).collect()))
-}
-
-/// One checker of where transactions arrive, and workers.
-pub(super) fn join(front: Online, workers: &[Online]) -> Result<Online, Refusal> {
-    let mut filled = [Filled::new(&front.settings, &front)?];
-    for worker in workers {
-        carry(worker, &mut filled);
-    }
-    let [filled] = filled;
-    let mut whole = filled.finish();
-    whole.next_number = front.next_number;
-    let sum = |count: fn(&Counters) -> u64| {
-        count(&front.counters) + workers.iter().map(|worker| count(&worker.counters)).sum::<u64>()
-    };
-    let open: FxHashSet<TxnNo> =
-        whole.looks.iter().chain(whole.commits.iter()).map(|(_, txn)| *txn).collect();
-    let pending = front.commits.len();
-    whole.counters = Counters {
-        provisional: whole.counters.provisional,
-        flips: sum(|counters| counters.flips),
-        rechecks: sum(|counters| counters.rechecks),
-        evicted: sum(|counters| counters.evicted),
-        fetched: sum(|counters| counters.fetched),
-        // Of those that wait for nothing any more, nobody will say so.
-        settled: front.counters.settled + pending.saturating_sub(open.len()) as u64,
-        ..front.counters
-    };
-    whole.sessions.all = front.sessions.all;
-    whole.clock = front.clock;
-    whole.delivered = front.delivered;
-    whole.log = front.log;
-    whole.count_what_is_held();
-    Ok(whole)
+    let is_used = from.iter().any(|space| space.spilled.is_used);
+    let mut spaces: Vec<KeySpace> = filled.into_iter().map(Filled::finish).collect();
+    spaces.iter_mut().for_each(|space| space.spilled.is_used = is_used);
+    spaces
 }

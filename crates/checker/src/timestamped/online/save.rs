@@ -12,20 +12,22 @@ use super::delivered::Delivered;
 use super::keys::{Before, Key, KeyNo, Keys, Reader, Version, VersionKind};
 use super::program::{Act, Program, Region, Rows, Visited, Wrong};
 use super::sessions::{Early, Member, Session};
+use super::space::{Counts, KeySpace};
 use super::stamp::Stamp;
 use super::timeline::{Timed, Timeline};
 use super::txns::{Class, Moment, NOBODY, Tie, Touch, Txn, TxnNo, Txns};
 use super::unknown::Log;
 use super::watch::Watcher;
-use super::{Counters, Kind, Online, Settings};
-use crate::timestamped::Axiom;
+use super::{Counters, Kind, Online, Settings, Shards, Workers, regroup};
 use crate::timestamped::datum::{Condition, Question};
+use crate::timestamped::{Axiom, Refusal};
 use history::Comparison;
 use std::fmt;
 use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 14] = b"taipan-online\n";
-const VERSION: u64 = 5;
+const SPACE_MAGIC: &[u8; 13] = b"taipan-space\n";
+const VERSION: u64 = 6;
 
 /// Why a state was refused.
 #[derive(Debug)]
@@ -75,7 +77,7 @@ pub(super) fn get_writer(input: &mut Input<'_>, txns: &mut Txns) -> io::Result<T
         return Ok(NOBODY);
     }
     let txn = get_txn(input)?;
-    Ok(txns.insert(Txn { holders: 1, queues: 0, touched: Vec::new(), ..txn }))
+    Ok(txns.insert(Txn { holders: 1, touched: Vec::new(), ..txn }))
 }
 
 pub(super) fn put_class(out: &mut Output<'_>, class: Class) -> io::Result<()> {
@@ -133,7 +135,6 @@ pub(super) fn get_identity(input: &mut Input<'_>) -> io::Result<Txn> {
         id: input.option(Input::name)?.map(Box::new),
         class: get_class(input)?,
         holders: 1,
-        queues: 0,
         touched: Vec::new(),
     })
 }
@@ -141,7 +142,6 @@ pub(super) fn get_identity(input: &mut Input<'_>) -> io::Result<Txn> {
 fn put_txn(out: &mut Output<'_>, txn: &Txn) -> io::Result<()> {
     put_identity(out, txn)?;
     out.number(u64::from(txn.holders))?;
-    out.byte(txn.queues)?;
     out.list(txn.touched.len(), &txn.touched, |out, touch| {
         out.number(u64::from(touch.key))?;
         out.byte(u8::from(touch.read) | u8::from(touch.wrote) << 1)
@@ -152,7 +152,6 @@ fn get_txn(input: &mut Input<'_>) -> io::Result<Txn> {
     let arrived = get_identity(input)?;
     Ok(Txn {
         holders: input.small()?,
-        queues: input.byte()?,
         touched: input.list(|input| {
             let key = input.small()?;
             let flags = input.byte()?;
@@ -563,24 +562,48 @@ pub(super) fn get_counters(input: &mut Input<'_>) -> io::Result<Counters> {
     Ok(counters)
 }
 
+pub(super) fn put_counts(out: &mut Output<'_>, counts: &Counts) -> io::Result<()> {
+    let Counts { provisional, flips, rechecks, evicted, fetched } = *counts;
+    [provisional, flips, rechecks, evicted, fetched].into_iter().try_for_each(|number| out.number(number))
+}
+
+pub(super) fn get_counts(input: &mut Input<'_>) -> io::Result<Counts> {
+    Ok(Counts {
+        provisional: input.number()?,
+        flips: input.number()?,
+        rechecks: input.number()?,
+        evicted: input.number()?,
+        fetched: input.number()?,
+    })
+}
+
 // ---- the whole ----
 
-impl Online {
-    /// Writes the whole state. Findings must have been taken.
-    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+fn put_checksum(out: &mut Output<'_>) -> io::Result<()> {
+    let checksum = out.checksum;
+    out.bytes(&checksum.to_le_bytes())
+}
+
+fn get_checksum(input: &mut Input<'_>) -> Result<(), Damaged> {
+    let expected = input.checksum;
+    match input.bytes::<8>()? == expected.to_le_bytes() {
+        true => Ok(()),
+        false => Err(Damaged::Checksum),
+    }
+}
+
+impl KeySpace {
+    /// Writes the state of a shard. What it found must have been taken.
+    pub(super) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Output::new(out);
-        out.bytes(MAGIC)?;
+        out.bytes(SPACE_MAGIC)?;
         out.number(VERSION)?;
-        out.text(self.settings.level.name())?;
-        out.text(&format!("{:?}", self.settings.ryow))?;
         out.stamp(self.watermark)?;
         out.stamp(self.horizon)?;
-        out.stamp(self.newest)?;
-        out.number(self.next_number)?;
-        out.number(self.hand as u64)?;
-        put_counters(&mut out, &self.counters)?;
+        out.number(self.spilled.hand as u64)?;
+        out.flag(self.spilled.is_used)?;
+        put_counts(&mut out, &self.counts)?;
         out.list(self.txns.sessions.len(), &self.txns.sessions, Output::name)?;
-        out.list(self.sessions.all.len(), &self.sessions.all, put_session)?;
         out.number(self.txns.slot_count() as u64)?;
         out.list(self.txns.all().count(), self.txns.all(), |out, (number, txn)| {
             out.number(u64::from(number))?;
@@ -601,46 +624,30 @@ impl Online {
         watchers.sort_by_key(|(txn, _)| **txn);
         out.list(watchers.len(), watchers, put_watcher)?;
         out.list(self.watch.order.len(), self.watch.order.iter(), |out, moment| put_moment(out, *moment))?;
-        self.clock.put(&mut out)?;
-        self.delivered.put(&mut out)?;
-        self.log.put(&mut out)?;
         out.list(self.empty.len(), &self.empty, |out, key| out.number(u64::from(*key)))?;
-        let checksum = out.checksum;
-        out.bytes(&checksum.to_le_bytes())
+        put_checksum(&mut out)
     }
 
-    /// Reads a state that [`Online::save`] wrote.
-    pub(super) fn restore_one(settings: Settings, input: &mut dyn Read) -> Result<Self, Damaged> {
+    /// Reads what [`KeySpace::save`] wrote.
+    pub(super) fn restore(settings: &Settings, input: &mut dyn Read) -> Result<Self, Damaged> {
         let mut input = Input::new(input);
-        if input.bytes::<14>()? != *MAGIC || input.number()? != VERSION {
+        if input.bytes::<13>()? != *SPACE_MAGIC || input.number()? != VERSION {
             return Err(Damaged::NotAState);
         }
-        if input.text()? != settings.level.name() {
-            return Err(Damaged::OtherSettings("level".into()));
-        }
-        if input.text()? != format!("{:?}", settings.ryow) {
-            return Err(Damaged::OtherSettings("policy on reads of own writes".into()));
-        }
-        let mut online =
-            Self::new(settings).map_err(|refusal| Damaged::OtherSettings(refusal.to_string()))?;
-        online.read_state(&mut input)?;
-        let expected = input.checksum;
-        if input.bytes::<8>()? != expected.to_le_bytes() {
-            return Err(Damaged::Checksum);
-        }
-        online.count_what_is_held();
-        Ok(online)
+        let mut space = Self::new(settings);
+        space.read_state(&mut input)?;
+        get_checksum(&mut input)?;
+        space.count_what_is_held();
+        Ok(space)
     }
 
     fn read_state(&mut self, input: &mut Input<'_>) -> io::Result<()> {
         self.watermark = input.stamp()?;
         self.horizon = input.stamp()?;
-        self.newest = input.stamp()?;
-        self.next_number = input.number()?;
-        self.hand = input.count()?;
-        self.counters = get_counters(input)?;
+        self.spilled.hand = input.count()?;
+        self.spilled.is_used = input.flag()?;
+        self.counts = get_counts(input)?;
         self.txns.sessions = input.list(Input::name)?;
-        self.sessions.all = input.list(get_session)?;
         let slots = bounded(input.count()?)?;
         let records = input.list(|input| Ok((within(input.small()?, slots)?, get_txn(input)?)))?;
         self.txns.restore(records, slots);
@@ -652,20 +659,105 @@ impl Online {
         }
         self.watch.by_txn = input.list(get_watcher)?.into_iter().collect();
         self.watch.order = in_order(input.list(get_moment)?);
+        self.empty = input.list(Input::small)?;
+        Ok(())
+    }
+}
+
+impl Online {
+    /// Writes the whole state, one shard after the other. Findings must have been taken after [`Online::catch_up`].
+    pub fn save(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.catch_up()?;
+        self.save_arrivals(out)?;
+        match &self.shards {
+            Shards::Here(space) => space.save(out),
+            Shards::Away(_) => self.save_away(out),
+        }
+    }
+
+    /// What is kept where transactions arrive.
+    fn save_arrivals(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Output::new(out);
+        out.bytes(MAGIC)?;
+        out.number(VERSION)?;
+        out.text(self.settings.level.name())?;
+        out.text(&format!("{:?}", self.settings.ryow))?;
+        out.number(self.shards.count() as u64)?;
+        out.stamp(self.watermark)?;
+        out.stamp(self.horizon)?;
+        out.stamp(self.newest)?;
+        out.number(self.next_number)?;
+        put_counters(&mut out, &self.counters)?;
+        out.list(self.names.len(), &self.names, Output::name)?;
+        out.list(self.sessions.all.len(), &self.sessions.all, put_session)?;
+        out.list(self.pending.len(), self.pending.iter(), |out, stamp| out.stamp(*stamp))?;
+        self.clock.put(&mut out)?;
+        self.delivered.put(&mut out)?;
+        self.log.put(&mut out)?;
+        put_checksum(&mut out)
+    }
+
+    /// Reads a state that [`Online::save`] wrote with the same settings, on however many workers. A cold store must be given
+    /// with what it held then.
+    pub fn restore(settings: Settings, input: &mut dyn Read) -> Result<Self, Damaged> {
+        let mut online = Self::new(settings).map_err(refused)?;
+        let spaces = online.restore_arrivals(input)?;
+        let [space] =
+            regroup::deal(spaces, 1, &online.settings).try_into().map_err(|_| Damaged::NotAState)?;
+        online.shards = Shards::Here(Box::new(space));
+        Ok(online)
+    }
+
+    /// As [`Online::restore`], with its keys on workers.
+    pub fn restore_on(
+        settings: Settings,
+        input: &mut dyn Read,
+        workers: Box<dyn Workers>,
+    ) -> Result<Self, Damaged> {
+        let mut online = Self::new(settings).map_err(refused)?;
+        let spaces = online.restore_arrivals(input)?;
+        let spaces = regroup::deal(spaces, workers.count().max(1), &online.settings);
+        online.hand_over(spaces, workers)?;
+        Ok(online)
+    }
+
+    /// Takes what is kept where transactions arrive, and gives back the shards.
+    fn restore_arrivals(&mut self, source: &mut dyn Read) -> Result<Vec<KeySpace>, Damaged> {
+        let mut input = Input::new(source);
+        if input.bytes::<14>()? != *MAGIC || input.number()? != VERSION {
+            return Err(Damaged::NotAState);
+        }
+        if input.text()? != self.settings.level.name() {
+            return Err(Damaged::OtherSettings("level".into()));
+        }
+        if input.text()? != format!("{:?}", self.settings.ryow) {
+            return Err(Damaged::OtherSettings("policy on reads of own writes".into()));
+        }
+        let shards = input.count()?;
+        self.read_arrivals(&mut input)?;
+        get_checksum(&mut input)?;
+        self.count_arrivals();
+        (0..shards).map(|_| KeySpace::restore(&self.settings, source)).collect()
+    }
+
+    fn read_arrivals(&mut self, input: &mut Input<'_>) -> io::Result<()> {
+        self.watermark = input.stamp()?;
+        self.horizon = input.stamp()?;
+        self.newest = input.stamp()?;
+        self.next_number = input.number()?;
+        self.counters = get_counters(input)?;
+        self.names = input.list(Input::name)?;
+        self.sessions.all = input.list(get_session)?;
+        self.pending = in_order(input.list(Input::stamp)?);
         self.clock = Clock::get(input)?;
         self.delivered = Delivered::get(input)?;
         self.log = Log::get(input)?;
-        self.empty = input.list(Input::small)?;
         Ok(())
     }
 
     /// Restores what follows from the rest.
-    pub(super) fn count_what_is_held(&mut self) {
-        (self.versions, self.unknown_versions, self.open_results, self.held_bytes) = (0, 0, 0, 0);
-        self.sessions.waiting.clear();
-        self.sessions.early_count = 0;
-        // A worker that has keys only has names of sessions, and no sessions.
-        for (number, name) in self.txns.sessions.iter().enumerate().take(self.sessions.all.len()) {
+    fn count_arrivals(&mut self) {
+        for (number, name) in self.names.iter().enumerate().take(self.sessions.all.len()) {
             self.sessions.by_name.insert(name.clone(), number as u32);
         }
         for (number, session) in self.sessions.all.iter().enumerate() {
@@ -674,20 +766,11 @@ impl Online {
                 self.sessions.early_count += session.early.len();
             }
         }
-        self.is_cold = self.counters.evicted > 0;
-        self.waiting = self.looks.len() + self.commits.len();
-        self.watch.acts = self.watch.by_txn.values().map(|watcher| watcher.program.acts.len()).sum();
-        for key in self.keys.all() {
-            let key = self.keys.get(key);
-            self.versions += key.versions.len();
-            self.unknown_versions += key.versions.iter().filter(|version| !version.value.is_known()).count();
-            self.held_bytes += key.versions.iter().map(|version| version.value.heap_bytes()).sum::<usize>();
-            for reader in key.readers.iter().flat_map(|readers| readers.iter()) {
-                self.open_results += 1;
-                self.held_bytes += reader.seen.heap_bytes();
-            }
-        }
     }
+}
+
+fn refused(refusal: Refusal) -> Damaged {
+    Damaged::OtherSettings(refusal.to_string())
 }
 
 /// A number of slots that a damaged state cannot make absurd.

@@ -10,9 +10,8 @@
 //! earlier ones ([`super::super::sessions`]).
 
 use super::stamp::Stamp;
-use super::txns::Tie;
-use super::txns::{Named, TxnNo};
-use super::{Kind, Online};
+use super::txns::{Named, Tie, Txn};
+use super::{Found, Kind, Online, Shards};
 use crate::timestamped::Axiom;
 use history::{Name, NameRef};
 use rustc_hash::FxHashMap;
@@ -26,6 +25,12 @@ pub(super) struct Member {
     pub(super) start: Stamp,
     pub(super) commit: Stamp,
     pub(super) tie: Tie,
+}
+
+impl From<&Txn> for Member {
+    fn from(txn: &Txn) -> Self {
+        Self { id: txn.id.clone(), start: txn.start, commit: txn.commit, tie: txn.tie() }
+    }
 }
 
 /// What arrived ahead of its turn.
@@ -89,7 +94,10 @@ impl Online {
         }
         let session = self.sessions.all.len() as u32;
         self.sessions.all.push(Session::default());
-        self.txns.sessions.push(name.clone());
+        self.names.push(name.clone());
+        if let Shards::Here(space) = &mut self.shards {
+            space.txns.sessions.push(name.clone());
+        }
         self.sessions.by_name.insert(name, session);
         session
     }
@@ -134,11 +142,11 @@ impl Online {
         }
         record.early.insert(seq, Early { member, patience });
         self.sessions.early_count += 1;
-        self.catch_up(session);
+        self.follow_up(session);
     }
 
     /// Lets those follow whose turn it is.
-    fn catch_up(&mut self, session: u32) {
+    fn follow_up(&mut self, session: u32) {
         loop {
             let record = &mut self.sessions.all[session as usize];
             let Some(next) = record.next else { return };
@@ -158,7 +166,7 @@ impl Online {
         if let Some(before) = before.filter(|_| self.settings.level.session)
             && !self.is_visible(&before, &member)
         {
-            let mut found = self.about(Kind::Broken(Axiom::Session), self.named_member(session, &member));
+            let mut found = Found::about(Kind::Broken(Axiom::Session), self.named_member(session, &member));
             found.other = Some(self.named_member(session, &before));
             self.tell(found);
         }
@@ -166,12 +174,12 @@ impl Online {
     }
 
     fn is_visible(&self, before: &Member, own: &Member) -> bool {
-        if !self.serial && own.start < own.commit {
+        if !self.serial() && own.start < own.commit {
             return before.commit <= own.start;
         }
         let key = |member: &Member| {
             let tie = &member.tie;
-            let session = self.txns.sessions.get(tie.session as usize).cloned();
+            let session = self.names.get(tie.session as usize).cloned();
             (member.commit, tie.class, tie.at_once, tie.start, session, tie.position)
         };
         key(before) < key(own)
@@ -190,7 +198,7 @@ impl Online {
 
     fn give_up(&mut self, session: u32) {
         loop {
-            self.catch_up(session);
+            self.follow_up(session);
             let watermark = self.watermark;
             let record = &mut self.sessions.all[session as usize];
             // The numbers are complete up to the last one that the watermark has passed.
@@ -203,10 +211,10 @@ impl Online {
                     record.lost.remove(0);
                 }
                 record.lost.push(missing);
-                let name = self.txns.sessions[session as usize].clone();
+                let name = self.names[session as usize].clone();
                 let named =
                     Named { name: format!("{name}:{}", missing.0), session: name, start: None, commit: None };
-                let mut found = self.about(Kind::Lost, named);
+                let mut found = Found::about(Kind::Lost, named);
                 found.missing = Some(missing);
                 self.tell(found);
             }
@@ -215,7 +223,7 @@ impl Online {
 
     /// A finding about a transaction that has no record.
     pub(super) fn name_of(&self, session: u32, position: u64, id: Option<&Name>) -> Named {
-        let session = self.txns.sessions[session as usize].clone();
+        let session = self.names[session as usize].clone();
         let name = id.map_or_else(|| format!("{session}:{position}"), Name::to_string);
         Named { name, session, start: None, commit: None }
     }
@@ -223,10 +231,5 @@ impl Online {
     fn named_member(&self, session: u32, member: &Member) -> Named {
         let named = self.name_of(session, member.tie.position, member.id.as_deref());
         Named { start: Some(member.start.into()), commit: Some(member.commit.into()), ..named }
-    }
-
-    pub(super) fn member(&self, txn: TxnNo) -> Member {
-        let record = self.txns.get(txn);
-        Member { id: record.id.clone(), start: record.start, commit: record.commit, tie: self.txns.tie(txn) }
     }
 }

@@ -22,9 +22,9 @@
 //! 3. readers in the stretch are compared again;
 //! 4. if the next version is an append, it grows from the new value: a new change.
 
-use super::Online;
 use super::keys::{Before, KeyNo, Version, VersionKind};
 use super::program::Own;
+use super::space::KeySpace;
 use super::stamp::Stamp;
 use super::txns::{Moment, NOBODY, TxnNo};
 use crate::timestamped::datum::Datum;
@@ -35,7 +35,7 @@ struct Change {
     old: Datum,
 }
 
-impl Online {
+impl KeySpace {
     /// A transaction writes a key. False if the version is of no use: it was overwritten long ago.
     pub(super) fn write(&mut self, key: KeyNo, txn: TxnNo, own: Own) -> bool {
         let moment = self.txns.commit_moment(txn);
@@ -210,15 +210,15 @@ impl Online {
             if until.is_some_and(|until| txns.compare(reader.moment(), until).is_gt()) {
                 break;
             }
-            self.counters.rechecks += 1;
+            self.counts.rechecks += 1;
             let is_right = reader.seen == *new || !new.is_known();
             if is_right != reader.is_right {
                 reader.is_right = is_right;
-                self.counters.flips += 1;
+                self.counts.flips += 1;
                 if is_right {
-                    self.counters.provisional -= 1;
+                    self.counts.provisional -= 1;
                 } else {
-                    self.counters.provisional += 1;
+                    self.counts.provisional += 1;
                 }
             }
             place = readers.next(place);
@@ -264,14 +264,14 @@ impl Online {
     /// Runs a program again on a key that changed before its look; returns what it writes, if that is
     /// something else now.
     fn rerun(&mut self, key: KeyNo, txn: TxnNo, old: &Datum, new: &Datum) -> Option<Own> {
-        let ryow = self.settings.ryow;
+        let ryow = self.ryow;
         let name = &self.keys.get(key).name;
         let watcher = self.watch.by_txn.get_mut(&txn)?;
         let names_it = watcher.pinned.binary_search(&key).is_ok();
         if !names_it && !watcher.program.concerns(name) {
             return None;
         }
-        self.counters.rechecks += 1;
+        self.counts.rechecks += 1;
         let before = watcher.program.run(key, name, old, ryow);
         let now = watcher.program.run(key, name, new, ryow);
         for op in &before.matched {
@@ -283,9 +283,9 @@ impl Online {
             let matched = watcher.matched.entry(*op).or_default();
             *matched = matched.wrapping_add(1);
         }
-        self.counters.flips += u64::from(before.wrong.is_empty() != now.wrong.is_empty());
-        self.counters.provisional -= before.wrong.len() as u64;
-        self.counters.provisional += now.wrong.len() as u64;
+        self.counts.flips += u64::from(before.wrong.is_empty() != now.wrong.is_empty());
+        self.counts.provisional -= before.wrong.len() as u64;
+        self.counts.provisional += now.wrong.len() as u64;
         let is_wrong = !now.wrong.is_empty();
         let was_wrong = match is_wrong {
             true => watcher.wrong.insert(key, now.wrong).is_some(),
@@ -371,8 +371,8 @@ impl Online {
         }
         let old = std::mem::replace(&mut version.value, value);
         let grown = version.value.heap_bytes();
-        self.unknown_versions += usize::from(!version.value.is_known());
-        self.held_bytes = self.held_bytes + grown - old.heap_bytes();
+        self.load.unknown_versions += usize::from(!version.value.is_known());
+        self.load.bytes = self.load.bytes + grown - old.heap_bytes();
         let place = changes.partition_point(|other| self.txns.compare(other.from, moment).is_lt());
         changes.insert(place, Change { from: moment, old });
     }

@@ -1,31 +1,30 @@
 //! A worker of the online checker: the keys that live there.
 //!
-//! **What.** [`Shard::take`] follows the orders of one message ([`super::post`]) and answers with what came of them. It is the
-//! checker of [`Online`], steps 3 and 4 of [`super::receive`] and all of [`super::settle`], with three differences: sessions
-//! and transactions of unknown outcome are kept where transactions arrive, and findings carry their [`Rank`] instead of a
-//! number.
+//! **What.** [`Shard::take`] follows the orders of one message ([`super::post`]) and answers with what came of them: a
+//! [`KeySpace`] behind a codec, whose findings carry their [`Rank`].
 //!
 //! **The answer** is how large the worker is, what it counted, its findings, its shares of predicate writes, and its
 //! state if it was asked for.
 
+use super::admit::Piece;
 use super::codec::{Input, Output, invalid};
 use super::cold::{Cold, ColdKey, ColdRecord, ColdTime};
 use super::keys::KeyNo;
 use super::post;
 use super::program::{Own, Program};
-use super::rank::{Phase, Rank, Ranked, Share, get_found, get_share, put_found, put_share};
-use super::receive::Piece;
-use super::save::{get_counters, get_identity, get_program, put_counters};
+use super::rank::{Phase, Rank, Share, get_found, get_share, put_found, put_share};
+use super::save::{get_counts, get_identity, get_program, put_counts};
+use super::space::{Counts, KeySpace};
 use super::stamp::Stamp;
-use super::txns::TxnNo;
-use super::{Counters, Found, Online, Settings, Size};
+use super::txns::Txn;
+use super::{Found, Settings, Size};
 use crate::timestamped::shards::home;
 use isolation::{Level, Ryow};
-use std::io::{self, Read};
+use std::io;
 
 /// A worker.
 pub struct Shard {
-    online: Option<Online>,
+    space: Option<KeySpace>,
     cold: Option<Box<dyn Cold>>,
     /// How many pieces of transactions it has taken.
     pieces: u64,
@@ -42,7 +41,7 @@ impl std::fmt::Debug for Shard {
 pub(super) struct Progress {
     pub(super) pieces: u64,
     pub(super) size: Size,
-    pub(super) counters: Counters,
+    pub(super) counts: Counts,
 }
 
 /// What came of a message.
@@ -89,7 +88,7 @@ impl Shard {
     /// One of so many workers. They may share a cold store.
     pub fn new(worker: usize, workers: usize, cold: Option<Box<dyn Cold>>) -> Self {
         let own = |cold| Box::new(OwnKeys { cold, worker, workers }) as Box<dyn Cold>;
-        Self { online: None, cold: cold.map(own), pieces: 0 }
+        Self { space: None, cold: cold.map(own), pieces: 0 }
     }
 
     /// Follows the orders of a message; what went wrong is in the answer.
@@ -114,47 +113,38 @@ impl Shard {
             match order {
                 post::BEGIN => {
                     let settings = reader.settings()?;
-                    let online = Online::new(settings).map_err(|refusal| {
-                        io::Error::new(io::ErrorKind::InvalidInput, refusal.to_string())
-                    })?;
-                    self.begin(online);
+                    self.begin(KeySpace::new(&settings));
                 }
                 post::RESTORE => {
                     let settings = reader.settings()?;
-                    let state = reader.state()?;
-                    let mut online = Online::restore_one(settings, &mut &*state)
+                    let space = KeySpace::restore(&settings, &mut reader.message)
                         .map_err(|damaged| io::Error::new(io::ErrorKind::InvalidData, damaged.to_string()))?;
-                    // What was spilled before may have been by another worker.
-                    online.is_cold = true;
-                    self.begin(online);
+                    self.begin(space);
                 }
                 order => {
-                    let online = self.online.as_mut().ok_or_else(|| invalid("the first order"))?;
-                    online.txns.sessions.extend(names.take().into_iter().flatten());
+                    let space = self.space.as_mut().ok_or_else(|| invalid("the first order"))?;
+                    space.txns.sessions.extend(names.take().into_iter().flatten());
                     self.pieces += u64::from(matches!(order, post::POINTS | post::PROGRAM));
-                    online.obey(order, &mut reader, &mut answer)?;
+                    space.obey(order, &mut reader, &mut answer)?;
                 }
             }
         }
-        if let Some(online) = &mut self.online {
-            online.txns.sessions.extend(names.into_iter().flatten());
-            online.make_room()?;
-            if let Some(ranked) = &mut online.ranked {
+        if let Some(space) = &mut self.space {
+            space.txns.sessions.extend(names.into_iter().flatten());
+            space.make_room()?;
+            if let Some(ranked) = space.ranked_mut() {
                 answer.told = std::mem::take(&mut ranked.told);
                 answer.shares = std::mem::take(&mut ranked.shares);
             }
-            answer.progress =
-                Progress { pieces: self.pieces, size: online.size(), counters: online.counters.clone() };
+            answer.progress = Progress { pieces: self.pieces, size: space.size(), counts: space.counts };
         }
         Ok(answer)
     }
 
-    fn begin(&mut self, mut online: Online) {
-        online.ranked = Some(Box::new(Ranked::default()));
-        self.online = Some(match self.cold.take() {
-            Some(cold) => online.with_cold(cold),
-            None => online,
-        });
+    fn begin(&mut self, space: KeySpace) {
+        let mut space = space.ranking();
+        space.spilled.store = self.cold.take();
+        self.space = Some(space);
     }
 }
 
@@ -183,17 +173,8 @@ impl Reader<'_> {
         })
     }
 
-    fn state(&mut self) -> io::Result<Vec<u8>> {
-        let len = self.get(|input| input.count())?;
-        let mut state = Vec::new();
-        if (&mut self.message).take(len as u64).read_to_end(&mut state)? != len {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(state)
-    }
-
     /// A key, by its number in the message; the first time its name follows.
-    fn key(&mut self, online: &mut Online) -> io::Result<KeyNo> {
+    fn key(&mut self, space: &mut KeySpace) -> io::Result<KeyNo> {
         let number = self.get(|input| input.count())?;
         if let Some(&key) = self.keys.get(number) {
             return Ok(key);
@@ -202,33 +183,44 @@ impl Reader<'_> {
             return Err(invalid("the number of a key"));
         }
         let name = self.get(|input| input.name())?;
-        let key = online.key(name.as_ref())?;
+        let key = space.key(name.as_ref())?;
         self.keys.push(key);
         Ok(key)
     }
 
-    fn program(&mut self, online: &mut Online) -> io::Result<Program> {
+    fn program(&mut self, space: &mut KeySpace) -> io::Result<Program> {
         let named = self.get(|input| input.count())?;
         for _ in 0..named {
-            self.key(online)?;
+            self.key(space)?;
         }
         let program = self.get(get_program)?;
         let keys = &self.keys;
         Ok(program.part(&mut |number| keys.get(number as usize).copied()))
     }
 
-    /// A transaction, held once; and the tick at which it arrived.
-    fn txn(&mut self, online: &mut Online) -> io::Result<(TxnNo, u64)> {
+    /// A transaction that arrives.
+    fn txn(&mut self, space: &mut KeySpace) -> io::Result<Txn> {
         let (tick, txn) = self.get(|input| {
             let tick = input.number()?;
             Ok((tick, get_identity(input)?))
         })?;
-        if txn.session as usize >= online.txns.sessions.len() {
+        if txn.session as usize >= space.txns.sessions.len() {
             return Err(invalid("a session"));
         }
-        let arrival = txn.arrival;
-        online.set_rank(Rank { arrival, ..Rank::new(tick, Phase::Judged) });
-        Ok((online.txns.insert(txn), tick))
+        space.set_rank(Rank { arrival: txn.arrival, ..Rank::new(tick, Phase::Judged) });
+        Ok(txn)
+    }
+
+    /// What a transaction does to a key.
+    fn piece(&mut self, space: &mut KeySpace) -> io::Result<Piece> {
+        let key = self.key(space)?;
+        self.get(|input| {
+            let look = input.option(|input| {
+                let op = input.small()?;
+                Ok((input.datum()?, op))
+            })?;
+            Ok(Piece { key, look, own: get_own(input)? })
+        })
     }
 }
 
@@ -241,7 +233,7 @@ fn get_own(input: &mut Input<'_>) -> io::Result<Own> {
     })
 }
 
-impl Online {
+impl KeySpace {
     fn obey(&mut self, order: u8, reader: &mut Reader<'_>, answer: &mut Answer) -> io::Result<()> {
         match order {
             post::INITIAL => {
@@ -249,51 +241,33 @@ impl Online {
                 let value = reader.get(|input| input.datum())?;
                 self.begin_with(key, value);
             }
-            post::POINTS => self.obey_points(reader)?,
+            post::POINTS => {
+                let txn = reader.txn(self)?;
+                let count = reader.get(|input| input.count())?;
+                let mut pieces = Vec::new();
+                for _ in 0..count {
+                    pieces.push(reader.piece(self)?);
+                }
+                self.admit_points(txn, &mut pieces)?;
+            }
             post::PROGRAM => {
-                let (txn, _) = reader.txn(self)?;
+                let txn = reader.txn(self)?;
                 let program = reader.program(self)?;
-                let is_late = self.txns.get(txn).commit <= self.watermark;
-                self.admit_program(txn, program, is_late)?;
-                self.txns.release(txn);
+                self.admit_program(txn, program)?;
             }
             post::ADVANCE => {
                 let (tick, watermark, horizon) = reader.get(get_advance)?;
                 self.set_rank(Rank::new(tick, Phase::Looks));
-                self.advance_to(watermark, Some(horizon))?;
+                self.advance_to(watermark, horizon)?;
             }
             post::SAVE => {
                 let mut state = Vec::new();
                 self.save(&mut state)?;
                 answer.state = Some(state);
             }
-            post::MEMORY => {
-                let bytes = reader.get(|input| input.option(Input::count))?;
-                self.set_memory_max(bytes);
-            }
+            post::MEMORY => self.memory_max = reader.get(|input| input.option(Input::count))?,
             _ => return Err(invalid("an order")),
         }
-        Ok(())
-    }
-
-    fn obey_points(&mut self, reader: &mut Reader<'_>) -> io::Result<()> {
-        let (txn, _) = reader.txn(self)?;
-        let count = reader.get(|input| input.count())?;
-        self.scratch.pieces.clear();
-        for _ in 0..count {
-            let key = reader.key(self)?;
-            let (look, own) = reader.get(|input| {
-                let look = input.option(|input| {
-                    let op = input.small()?;
-                    Ok((input.datum()?, op))
-                })?;
-                Ok((look, get_own(input)?))
-            })?;
-            self.scratch.pieces.push(Piece { key, look, own });
-        }
-        let is_late = self.txns.get(txn).commit <= self.watermark;
-        self.admit_points(txn, is_late)?;
-        self.txns.release(txn);
         Ok(())
     }
 }
@@ -307,13 +281,13 @@ fn get_advance(input: &mut Input<'_>) -> io::Result<(u64, Stamp, Stamp)> {
 impl Answer {
     fn put(&self, out: &mut Output<'_>) -> io::Result<()> {
         out.byte(0)?;
-        let Progress { pieces, size, counters } = &self.progress;
+        let Progress { pieces, size, counts } = &self.progress;
         out.number(*pieces)?;
         let Size { keys, versions, open_results, transactions, bytes } = *size;
         for number in [keys, versions, open_results, transactions, bytes] {
             out.number(number as u64)?;
         }
-        put_counters(out, counters)?;
+        put_counts(out, counts)?;
         out.list(self.told.len(), &self.told, |out, (rank, found)| {
             rank.put(out)?;
             put_found(out, found)
@@ -342,7 +316,7 @@ impl Answer {
             transactions: input.count()?,
             bytes: input.count()?,
         };
-        let counters = get_counters(&mut input)?;
+        let counts = get_counts(&mut input)?;
         let told = input.list(|input| Ok((Rank::get(input)?, get_found(input)?)))?;
         let shares = input.list(|input| Ok((Rank::get(input)?, get_share(input)?)))?;
         let has_state = input.flag()?;
@@ -352,6 +326,6 @@ impl Answer {
             let rest = bytes;
             state = Some(rest.get(..len).ok_or_else(|| invalid("a state"))?.to_vec());
         }
-        Ok(Self { progress: Progress { pieces, size, counters }, told, shares, state })
+        Ok(Self { progress: Progress { pieces, size, counts }, told, shares, state })
     }
 }

@@ -34,8 +34,6 @@ pub(super) struct Txn {
     pub(super) id: Option<Box<Name>>,
     pub(super) class: Class,
     pub(super) holders: u32,
-    /// In how many queues for a verdict it is.
-    pub(super) queues: u8,
     /// The keys it waits for a verdict on; see [`Touch`].
     pub(super) touched: Vec<Touch>,
 }
@@ -79,6 +77,13 @@ pub(super) struct Moment {
 impl Timed for Moment {
     fn stamp(&self) -> Stamp {
         self.stamp
+    }
+}
+
+impl Timed for Stamp {
+    #[inline]
+    fn stamp(&self) -> Stamp {
+        *self
     }
 }
 
@@ -172,7 +177,6 @@ impl Txns {
             id: None,
             class: Class::Reader,
             holders: 0,
-            queues: 0,
             touched: Vec::new(),
         };
         self.slots = Slab::default();
@@ -235,14 +239,35 @@ impl Txns {
 
     /// Its place among those with the same commit timestamp.
     pub(super) fn tie(&self, number: TxnNo) -> Tie {
-        let txn = self.get(number);
+        self.get(number).tie()
+    }
+}
+
+impl Txn {
+    /// Its place among those with the same commit timestamp.
+    pub(super) fn tie(&self) -> Tie {
         Tie {
-            class: txn.class,
-            at_once: txn.start >= txn.commit,
-            start: txn.start,
-            session: txn.session,
-            position: txn.position,
+            class: self.class,
+            at_once: self.start >= self.commit,
+            start: self.start,
+            session: self.session,
+            position: self.position,
         }
+    }
+
+    /// When it looks: at its start, or, if it starts and commits at once and at serial levels, at its commit.
+    pub(super) fn look(&self, serial: bool) -> Stamp {
+        if serial || self.start >= self.commit { self.commit } else { self.start }
+    }
+
+    /// For people and reports, given the names of sessions.
+    pub(super) fn named(&self, sessions: &[Name]) -> Named {
+        let session = sessions[self.session as usize].clone();
+        let name = match &self.id {
+            Some(id) => id.to_string(),
+            None => format!("{session}:{}", self.position),
+        };
+        Named { name, session, start: Some(self.start.into()), commit: Some(self.commit.into()) }
     }
 }
 
@@ -261,12 +286,6 @@ pub struct Named {
 
 impl Txns {
     pub(super) fn named(&self, number: TxnNo) -> Named {
-        let txn = self.get(number);
-        let session = self.sessions[txn.session as usize].clone();
-        let name = match &txn.id {
-            Some(id) => id.to_string(),
-            None => format!("{session}:{}", txn.position),
-        };
-        Named { name, session, start: Some(txn.start.into()), commit: Some(txn.commit.into()) }
+        self.get(number).named(&self.sessions)
     }
 }

@@ -669,7 +669,7 @@ impl Online {
         let first = history.transaction(finding.txn).op_ids().next().map_or(0, Id::index);
         let values = history.values();
         let datum = |content: &Content| Datum::of_content(values, content);
-        let mut found = self.about(Kind::Broken(finding.axiom), named[finding.txn.index()].clone());
+        let mut found = Found::about(Kind::Broken(finding.axiom), named[finding.txn.index()].clone());
         found.op = finding.op.map(|op| (op.index() - first) as u32);
         found.key = finding.key.map(|key| history.keys().get(key).to_owned());
         found.other = finding.other.map(|other| named[other.index()].clone());

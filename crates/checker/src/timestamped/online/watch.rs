@@ -2,7 +2,7 @@
 
 use super::WrongByKey;
 use super::keys::KeyNo;
-use super::program::Program;
+use super::program::{Outcome, Program};
 use super::timeline::Timeline;
 use super::txns::{Moment, TxnNo};
 use rustc_hash::FxHashMap;
@@ -19,6 +19,15 @@ pub(super) struct Watcher {
     pub(super) matched: BTreeMap<u32, u64>,
     /// The keys it names, each pinned.
     pub(super) pinned: Vec<KeyNo>,
+}
+
+impl Watcher {
+    /// The predicate writes that one more key satisfied.
+    pub(super) fn count_matches(&mut self, outcome: &Outcome) {
+        for op in &outcome.matched {
+            *self.matched.entry(*op).or_default() += 1;
+        }
+    }
 }
 
 /// All of them, by look.
