@@ -6,7 +6,7 @@ use crate::flags::CheckFlags;
 use crate::output::Sink;
 
 #[cfg(not(feature = "cluster"))]
-pub(crate) fn run(_: &CheckFlags, _: &Checking<'_>, _: &mut Sink, _: &mut Console) -> Outcome {
+pub(crate) fn run(_: &CheckFlags, _: &Checking, _: &mut Sink, _: &mut Console) -> Outcome {
     let why = "this build of taipan has no workers; build it with --features cluster";
     Err(crate::console::Stop::Error(why.to_owned()))
 }
@@ -14,7 +14,7 @@ pub(crate) fn run(_: &CheckFlags, _: &Checking<'_>, _: &mut Sink, _: &mut Consol
 #[cfg(feature = "cluster")]
 pub(crate) fn run(
     flags: &CheckFlags,
-    checking: &Checking<'_>,
+    checking: &Checking,
     sink: &mut Sink,
     console: &mut Console,
 ) -> Outcome {
@@ -27,31 +27,30 @@ pub(crate) use several::{end, setup_of};
 #[cfg(feature = "cluster")]
 mod several {
     use super::{CheckFlags, Checking, Console, Outcome, Sink};
-    use crate::checking::{is_checkable, milliseconds};
     use crate::console::{Progress, Stop};
     use crate::exit::Exit;
+    use crate::failure::Failure as Refused;
     use crate::flags::{CrewFlags, Whose};
-    use crate::limits;
-    use checker::{Claim, Orders, Undecided, VerdictKind};
+    use checker::{Claim, Undecided, VerdictKind};
     use cluster::{Answer, Cluster, Failure, Found, Job, Monitor, Setup, Share, hosts};
-    use history::{History, Interrupt};
     use report::{Cost, Finding, Size, Trouble};
-    use std::cell::Cell;
     use std::io::Write;
     use std::ops::ControlFlow;
     use std::path::Path;
     use std::sync::mpsc::{self, RecvTimeoutError};
     use std::sync::{Arc, Once};
     use std::time::{Duration, Instant};
+    use taipan::Error;
+    use taipan::files::{self, cost, is_standard_stream, resident_bytes};
 
     pub(super) fn run(
         flags: &CheckFlags,
-        checking: &Checking<'_>,
+        checking: &Checking,
         sink: &mut Sink,
         console: &mut Console,
     ) -> Outcome {
-        refuse(flags).map_err(Stop::Error)?;
-        let setup = setup_of(&flags.workers.crew).map_err(Stop::Error)?;
+        refuse(flags)?;
+        let setup = setup_of(&flags.workers.crew)?;
         if let Some(cluster) = &setup.cluster {
             cluster.watch(Arc::new(end));
         }
@@ -104,9 +103,9 @@ mod several {
             (flags.order.compare, "--compare"),
             (flags.policy.profile.is_some(), "--profile"),
             (flags.remarks.is_some(), "--remarks"),
-            (flags.files.iter().any(|file| crate::input::is_standard_stream(file)), "standard input"),
+            (flags.files.iter().any(|file| is_standard_stream(file)), "standard input"),
         ];
-        if flags.require.are_set() {
+        if !flags.require.require.is_empty() {
             return Err("--require cannot be used with --workers or --cluster: coverage is measured on the \
                  whole history, and workers hold parts; check the file with --require and without workers"
                 .to_owned());
@@ -136,7 +135,7 @@ mod several {
 
     fn check_file(
         flags: &CheckFlags,
-        checking: &Checking<'_>,
+        checking: &Checking,
         setup: &Setup,
         file: &Path,
         sink: &mut Sink,
@@ -145,7 +144,7 @@ mod several {
     ) -> Result<ControlFlow<Exit, Exit>, Stop> {
         let name = file.display().to_string();
         let header = match flags.levels.level.is_empty() {
-            true => cluster::level_in_header(file, &flags.reading.options()),
+            true => cluster::level_in_header(file, &checking.reading),
             false => Ok(None),
         };
         let header = match header {
@@ -155,10 +154,11 @@ mod several {
                 return Ok(ControlFlow::Continue(Exit::Error));
             }
         };
-        let claims = match checking.claims_of(&flags.levels.level, &name, header.as_deref()) {
+        let claims = checking.checker.policy.claims(&checking.asked, header.as_deref());
+        let claims = match claims {
             Ok(claims) => claims,
-            Err(message) => {
-                sink.trouble(Trouble::new(&name, message), console, progress)?;
+            Err(bad) => {
+                sink.trouble(Refused::new(&name, Error::from(bad)).trouble(), console, progress)?;
                 return Ok(ControlFlow::Continue(Exit::Error));
             }
         };
@@ -166,7 +166,7 @@ mod several {
         for claim in claims {
             progress.say(format_args!("{name}: {claim} on {} workers", setup.workers * setup.processes()));
             let started = Instant::now();
-            let guard = checking.limits().guard(started);
+            let guard = checking.checker.limits.guard(started);
             let mut monitor = Monitor::new(setup.workers, setup.workers * setup.process());
             if flags.workers.crew.monitor.is_some() {
                 monitor = monitor.listening();
@@ -179,19 +179,15 @@ mod several {
                     Whose::Own => Share::Own,
                 },
                 claim,
-                find_level: |name| crate::own_levels::find(name).ok(),
-                options: checking.options(guard.budget()),
-                reading: flags.reading.options(),
+                own_levels: checking.names.own().to_vec(),
+                options: checking.checker.options(guard.budget()),
+                reading: checking.reading.clone(),
                 monitor: monitor.clone(),
             };
             let watch = flags.workers.crew.monitor.map(|seconds| Watch::start(monitor, seconds));
             let answer = cluster::check(job);
             drop(watch);
-            let cost = Cost {
-                read_ms: 0.0,
-                check_ms: milliseconds(started.elapsed()),
-                peak_rss_bytes: limits::peak_bytes(),
-            };
+            let cost = cost(Duration::ZERO, started.elapsed());
             exit = exit.and(match answer {
                 Err(failure) => {
                     let reason = failure.to_string();
@@ -210,22 +206,19 @@ mod several {
                     }
                 }
                 Ok(answer) if answer.committed == 0 && !flags.reading.allow_empty => {
-                    let message = format!(
-                        "{name}: contains {} transactions, none of them committed, so a verdict would be empty (--allow-empty accepts such files)",
-                        answer.size.0
-                    );
-                    sink.trouble(Trouble::new(&name, message), console, progress)?;
+                    let empty = Error::NothingCommitted { transactions: answer.size.0 };
+                    sink.trouble(Refused::new(&name, empty).trouble(), console, progress)?;
                     Exit::Error
                 }
                 Ok(answer) => {
                     let lack = match answer.verdict == VerdictKind::Accepted {
-                        true => lack(flags, file, &claim),
+                        true => lack(checking, file, &claim),
                         false => Ok(None),
                     };
                     match lack {
                         Ok(lack) => tell(answer, lack, &name, claim, cost, sink, console, progress)?,
-                        Err(why) => {
-                            sink.trouble(Trouble::new(&name, format!("{name}: {why}")), console, progress)?;
+                        Err(refused) => {
+                            sink.trouble(refused.trouble(), console, progress)?;
                             Exit::Error
                         }
                     }
@@ -235,34 +228,13 @@ mod several {
         Ok(ControlFlow::Continue(exit))
     }
 
-    /// The orders that an accepted level asks for and the file does not have, which is read until it has them. An error
-    /// if it is of another model.
-    fn lack(flags: &CheckFlags, file: &Path, claim: &Claim) -> Result<Option<Undecided>, String> {
-        let mut orders = Orders::default();
-        let mut model = Ok(());
-        let (is_read, is_enough) = (Cell::new(false), Cell::new(false));
-        let mut look = |part: &History| {
-            is_read.set(true);
-            model = is_checkable(part);
-            orders.take(part);
-            is_enough.set(model.is_err() || orders.are_enough(claim.level));
-            !is_enough.get()
-        };
-        for file in cluster::files_of(file).map_err(|failure| failure.to_string())? {
-            is_read.set(false);
-            let is_whole = !file.is_dir()
-                && flags.reading.read_parts(&file, &mut look).map_err(|error| error.to_string())?;
-            if !is_whole && !is_read.get() {
-                // The format can only be read in one piece.
-                let read = flags.reading.read_until(&file, Interrupt::default());
-                look(&read.map_err(|error| error.to_string())?.history);
-            }
-            if is_enough.get() {
-                break;
-            }
-        }
-        model?;
-        Ok(orders.lack(claim.level))
+    /// The orders that an accepted level asks for and the file does not have.
+    fn lack(checking: &Checking, file: &Path, claim: &Claim) -> Result<Option<Undecided>, Refused> {
+        let name = file.display().to_string();
+        let files =
+            cluster::files_of(file).map_err(|failure| Refused::refused(&name, failure.to_string()))?;
+        let lack = files::lacking_orders(&files, &checking.reading, claim.level);
+        lack.map_err(|error| Refused::new(&name, error))
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call, of all that is known")]
@@ -338,7 +310,7 @@ mod several {
         for standing in monitor.standings() {
             said += &format!("taipan: {standing}\n");
         }
-        let bytes = limits::resident_bytes().unwrap_or(0) >> 20;
+        let bytes = resident_bytes().unwrap_or(0) >> 20;
         said += &format!("taipan: {bytes} MB in all\n");
         if let Some(straggler) = monitor.straggler() {
             said += &format!("taipan: worker {} is far behind the others\n", straggler.worker());

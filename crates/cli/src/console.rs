@@ -20,6 +20,15 @@ pub(crate) enum Stop {
     Output(io::Error),
     /// Nothing more can be done; the sentence says why.
     Error(String),
+    /// A value that was typed means nothing here.
+    Usage {
+        /// The argument it was typed for, as help writes it.
+        argument: String,
+        /// What was typed.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A limit ended the work before there was an answer.
     Limit(String),
 }
@@ -27,6 +36,12 @@ pub(crate) enum Stop {
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
+    }
+}
+
+impl From<String> for Stop {
+    fn from(error: String) -> Self {
+        Self::Error(error)
     }
 }
 
@@ -138,6 +153,13 @@ impl Console {
             }
             Err(Stop::Error(error)) => {
                 let _ = writeln!(anstream::stderr(), "taipan: error: {}", shown(&error));
+                Exit::Error
+            }
+            // As the argument parser says it of values that it knows.
+            Err(Stop::Usage { argument, value, why }) => {
+                let error = format!("error: invalid value '{value}' for '{argument}': {why}");
+                let _ =
+                    writeln!(anstream::stderr(), "{}\n\nFor more information, try '--help'.", shown(&error));
                 Exit::Error
             }
             Err(Stop::Limit(why)) => {

@@ -1,62 +1,11 @@
-//! Histories from files, directories and standard input.
+//! What goes in and out, beside histories.
 
-use crate::flags::ReadingFlags;
-use crate::patient::Patient;
-use history::formats::{Format, Loaded, ReadError, ReadOptions, Warned, read_parts, read_path, read_stream};
-use history::{History, Interrupt};
-use std::fs::File;
-use std::io;
+use history::formats::{Format, Warned};
 use std::path::Path;
-
-impl ReadingFlags {
-    /// The library's options.
-    pub(crate) fn options(&self) -> ReadOptions {
-        ReadOptions {
-            format: self.format,
-            lenient: self.lenient,
-            allow_empty: self.allow_empty,
-            ..ReadOptions::default()
-        }
-    }
-
-    /// The same, until an interrupt is due.
-    pub(crate) fn options_until(&self, interrupt: Interrupt) -> ReadOptions {
-        ReadOptions { interrupt, ..self.options() }
-    }
-
-    /// Reads a file part by part; see [`read_parts`].
-    pub(crate) fn read_parts(
-        &self,
-        file: &Path,
-        each: &mut dyn FnMut(&History) -> bool,
-    ) -> Result<bool, ReadError> {
-        read_parts(file, &self.options(), |part| each(&part))
-    }
-
-    /// Reads a file, a directory, or standard input, until an interrupt is due; a stream in which nothing comes is left
-    /// then, too.
-    pub(crate) fn read_until(&self, file: &Path, interrupt: Interrupt) -> Result<Loaded, ReadError> {
-        let options = self.options_until(interrupt.clone());
-        if is_standard_stream(file) {
-            return read_stream("standard input", Patient::new(|| Ok(io::stdin()), interrupt), &options);
-        }
-        let is_stream = std::fs::metadata(file).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
-        if !is_stream {
-            return read_path(file, &options);
-        }
-        let path = file.to_owned();
-        read_stream(&file.to_string_lossy(), Patient::new(|| File::open(path), interrupt), &options)
-    }
-}
 
 /// Where passwords of databases are looked for, beside the target.
 pub(crate) fn passwords() -> databases::Passwords {
     databases::Passwords::of(|name| std::env::var_os(name))
-}
-
-/// Whether a file name stands for standard input or output.
-pub(crate) fn is_standard_stream(file: &Path) -> bool {
-    file.as_os_str() == "-"
 }
 
 /// What is said of transactions and fields that `--lenient` left out, and what a reader noted; nothing if there is nothing.

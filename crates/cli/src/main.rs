@@ -17,15 +17,14 @@ mod commands;
 mod console;
 mod crew;
 mod exit;
+mod failure;
 mod flags;
 #[cfg(feature = "postgres")]
 mod following;
 mod input;
-mod limits;
 mod live;
+mod names;
 mod output;
-mod own_levels;
-mod patient;
 mod recording;
 mod sweeper;
 
@@ -39,9 +38,6 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == sweeper::COMMAND) {
         let _ = sweeper::sweep();
         return ExitCode::SUCCESS;
-    }
-    if let Err(message) = own_levels::load(&std::env::args_os().collect::<Vec<_>>()) {
-        return Console::new(false).finish(Err(console::Stop::Error(message))).into();
     }
     let cli = match flags::Cli::try_parse() {
         Ok(cli) => cli,

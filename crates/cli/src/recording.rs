@@ -1,9 +1,9 @@
 //! From a target and a workload to a recorded history.
 
-use crate::checking::{Checking, Opened, Unopened};
+use crate::checking::Checking;
 use crate::console::Progress;
-use crate::flags::{LoadFlags, ReadingFlags, WorkloadFlags};
-use crate::limits::{Guard, Limits};
+use crate::failure::Failure;
+use crate::flags::{LoadFlags, WorkloadFlags};
 use crate::live::Live;
 use crate::sweeper::Sweeper;
 use checker::Level;
@@ -12,7 +12,7 @@ use databases::{
     Counts, Database, Detail, Fault, Header, Isolation, Limit, Naming, Plan, Recorder, RunOptions, Scratch,
     Sinks, WorkloadPlan,
 };
-use history::formats::Format;
+use history::formats::{Format, ReadOptions};
 use history::{Builder, History};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Display;
@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use taipan::files::{Guard, Limits, Opened};
 use workload::{Config, Fields, Planted, Settings, Simulation, Strength, Workload};
 
 /// A history and where it came from.
@@ -62,12 +63,13 @@ impl Recorded {
 
 impl Kept {
     /// The history, within the limits of checking.
-    pub(crate) fn open(self, name: String, checking: &Checking<'_>) -> Result<Opened, Unopened> {
+    pub(crate) fn open(self, name: String, checking: &Checking) -> Result<Opened, Failure> {
         match self {
-            Self::Here(history) => Ok(Opened::recorded(name, *history)),
+            Self::Here(history) => Ok(Opened::new(name, *history)),
             Self::File(file, _folder) => {
-                let reading = ReadingFlags { format: Some(Format::Jsonl), lenient: false, allow_empty: true };
-                Ok(checking.open(&file, &reading)?.called(name))
+                let format = Some(Format::Jsonl);
+                let reading = ReadOptions { format, allow_empty: true, ..ReadOptions::default() };
+                Ok(checking.open_as(&file, &reading)?.called(name))
             }
         }
     }

@@ -31,8 +31,8 @@ pub struct Job {
     pub share: Share,
     /// What is asked.
     pub claim: Claim,
-    /// What the names of levels mean that transactions asked for.
-    pub find_level: fn(&str) -> Option<Level>,
+    /// Levels beside the table whose names transactions can have asked for.
+    pub own_levels: Vec<Level>,
     /// How.
     pub options: Options,
     /// How files are read.
@@ -274,7 +274,7 @@ impl Job {
 
     /// Why a part is refused: a transaction asked for less than the claim.
     pub(crate) fn refused(&self, part: &History) -> Option<String> {
-        let (txn, asked) = self.claim.unpromised(part, self.find_level)?;
+        let (txn, asked) = self.claim.unpromised(part, |name| self.level(name))?;
         // Places in the session are not known yet.
         let who = match txn.explicit_id() {
             Some(id) => format!("transaction {id}"),
@@ -285,6 +285,13 @@ impl Job {
             self.paths.first().map(|path| format!("{}: ", path.display())).unwrap_or_default(),
             self.claim.level_name()
         ))
+    }
+
+    /// The level of a name.
+    fn level(&self, name: &str) -> Option<Level> {
+        let mut own = self.own_levels.iter().copied();
+        let own = own.find(|level| level.row().is_some_and(|row| row.is_called(name)));
+        own.or_else(|| Level::parse(name).ok())
     }
 
     /// The level that is replayed by timestamps, if any is.

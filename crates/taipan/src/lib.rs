@@ -15,18 +15,24 @@
 //! The nouns:
 //!
 //! * [`History`] — what clients saw: [`read`] a file of any known format, or [`parse`] text.
-//! * [`Claim`] — what is asked: an isolation level, and what the order is judged by.
+//! * [`Claim`] — what is asked: an isolation level, and what the order is judged by. [`Policy`] makes claims with more
+//!   assumptions.
 //! * [`Outcome`] — the answer: accepted, violated or undecided, with evidence and an explanation.
 //! * [`record`] — recording a history in a program that uses a database.
+//! * [`files`] — checking files within limits on time and memory.
 //! * [`Error`] — why there is no history to check. A violation is never an error.
 
 mod error;
+pub mod files;
 mod outcome;
+mod policy;
+mod refusal;
 
-pub use checker::{Claim, Level, Options, Verdict};
+pub use checker::{By, Claim, Level, Options, Ryow, Vendor, Verdict, VerdictKind};
 pub use error::Error;
 pub use history::History;
 pub use outcome::Outcome;
+pub use policy::{Asked, Assumption, BadClaim, LevelNames, Policy};
 /// Recording what the clients of a database see: [`Recorder`](record::Recorder) and [`Tracer`](record::Tracer).
 pub use record;
 

@@ -1,23 +1,25 @@
 //! `taipan certify`: a second opinion on every line of a certificate.
 
-use crate::checking::{Checking, guarded, read};
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
-use crate::flags::{CertifyFlags, LimitFlags, ListOutput, PolicyFlags};
+use crate::failure::{Failure, attempt, guarded};
+use crate::flags::{CertifyFlags, ListOutput};
 use crate::input::left_out;
-use crate::limits::Limits;
+use crate::names::Names;
 use checker::certify::{Certificate, Fingerprint, Question, Ruling, certify};
 use checker::{Claim, VerdictKind};
 use history::History;
 use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, Instant};
+use taipan::files::{Limits, read};
+use taipan::{Assumption, Error, Policy};
 
 pub(crate) fn run(flags: &CertifyFlags, console: &mut Console) -> Outcome {
     let name = flags.file.display().to_string();
     let proof = flags.certificate.display().to_string();
     let started = Instant::now();
-    let limits = Limits::new(flags.bounds).map_err(Stop::Error)?;
+    let limits = flags.bounds.limits()?;
     let guard = limits.guard(started);
     let len = std::fs::metadata(&flags.certificate).map_or(0, |meta| meta.len());
     if guard.interrupt().is_due(len) {
@@ -27,12 +29,13 @@ pub(crate) fn run(flags: &CertifyFlags, console: &mut Console) -> Outcome {
         .map_err(|error| Stop::Error(format!("cannot read {proof}: {error}")))?;
     let progress = console.progress(1);
     progress.say(format_args!("reading {name}"));
-    let loaded = read(&flags.file, &flags.reading, &guard)?;
+    let loaded = attempt(|| read(&flags.file, &flags.reading.options(), &guard));
+    let loaded = loaded.map_err(|cause| Failure::new(&name, cause))?;
     drop(guard);
     if let Some(warning) = left_out(&loaded.warnings) {
         progress.pause(|| console.note(warning));
     }
-    let asked = asked(flags, &name, loaded.history.level()).map_err(Stop::Error)?;
+    let asked = asked(flags, &name, loaded.history.level())?;
     let read_time = started.elapsed();
     let certifying =
         Certifying { flags, limits, read_time, name: &name, proof: &proof, history: &loaded.history, asked };
@@ -40,13 +43,19 @@ pub(crate) fn run(flags: &CertifyFlags, console: &mut Console) -> Outcome {
 }
 
 /// What is asked: as of `taipan check` with the same flags.
-fn asked(flags: &CertifyFlags, name: &str, header: Option<&str>) -> Result<Vec<Question>, String> {
-    let CertifyFlags { clock_skew, ryow, .. } = *flags;
-    let policy = PolicyFlags { assume: flags.assume.clone(), clock_skew, ryow, ..PolicyFlags::default() };
-    let checking = Checking::new(&policy, &LimitFlags::default())?;
-    let claims = checking.claims_of(&flags.levels.level, name, header)?;
+fn asked(flags: &CertifyFlags, name: &str, header: Option<&str>) -> Result<Vec<Question>, Stop> {
+    let names = Names::default();
+    let policy = Policy {
+        assume: flags.assume.iter().copied().map(Assumption::from).collect(),
+        clock_skew: flags.clock_skew,
+        ryow: flags.ryow.into(),
+        ..Policy::default()
+    };
+    let levels = names.levels(&flags.levels.level, "--level <LEVEL>")?;
+    let claims = policy.claims(&names.asked(&levels)?, header);
     let question =
         |claim: Claim| Question { level: claim.level, ryow: claim.ryow, clock_skew: claim.clock_skew };
+    let claims = claims.map_err(|bad| Failure::new(name, Error::from(bad)))?;
     Ok(claims.into_iter().map(question).collect())
 }
 
@@ -122,7 +131,8 @@ impl Certifying<'_> {
         };
         let ruling = match answers {
             Ok(()) => {
-                guarded(self.name, || certify(self.history, certificate, &budget)).map_err(Stop::Error)?
+                let ruling = guarded(|| certify(self.history, certificate, &budget));
+                ruling.map_err(|cause| Failure::new(self.name, cause))?
             }
             Err(refusal) => Ruling::Refused(refusal),
         };

@@ -1,28 +1,31 @@
 //! `taipan convert`: from one format into another.
 
-use crate::checking::guarded;
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
+use crate::failure::{Failure, guarded};
 use crate::flags::ConvertFlags;
-use crate::input::{is_standard_stream, left_out, target_format};
-use crate::limits::{Guard, Limits};
-use crate::patient::Patient;
-use history::formats::{ConvertError, Converted, Origin, ReadError, Target, WriteError, convert};
+use crate::input::{left_out, target_format};
+use history::formats::{
+    ConvertError, Converted, Origin, ReadError, ReadOptions, Target, WriteError, convert,
+};
 use std::io;
 use std::path::Path;
 use std::time::Instant;
+use taipan::files::Guard;
+use taipan::files::Patient;
+use taipan::files::is_standard_stream;
 
 pub(crate) fn run(flags: &ConvertFlags, console: &mut Console) -> Outcome {
-    let to = target_format(&flags.output, flags.to).map_err(Stop::Error)?;
-    let guard = Limits::new(flags.bounds).map_err(Stop::Error)?.guard(Instant::now());
+    let to = target_format(&flags.output, flags.to)?;
+    let guard = flags.bounds.limits()?.guard(Instant::now());
     let name = flags.input.display().to_string();
     let converted = {
         let progress = console.progress(1);
         progress.say(format_args!("converting {name}"));
-        let options = flags.reading.options_until(guard.interrupt());
-        guarded(&name, || convert(origin(&flags.input, &guard), &options, target(&flags.output), to))
+        let options = ReadOptions { interrupt: guard.interrupt(), ..flags.reading.options() };
+        guarded(|| convert(origin(&flags.input, &guard), &options, target(&flags.output), to))
     };
-    let converted = match converted.map_err(Stop::Error)? {
+    let converted = match converted.map_err(|cause| Failure::new(&name, cause))? {
         Ok(converted) => converted,
         Err(ConvertError::Read(error @ ReadError::Interrupted { .. })) => {
             return Err(Stop::Limit(format!("{}: {error}", guard.why())));

@@ -3,12 +3,14 @@
 use crate::checking::Checking;
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
-use crate::flags::{LimitFlags, LoadFlags, Output, PolicyFlags};
-use crate::limits::Limits;
+use crate::flags::{LoadFlags, Output};
+use crate::names::Names;
 use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
+use history::formats::ReadOptions;
 use std::io::{self, Write};
 use std::path::Path;
+use taipan::files::{Checker, Limits};
 use workload::{Bug, Config, Plant, Settings, Strength, Workload};
 
 /// Large enough that nobody finds the bug by hand, small enough for a few seconds on a slow disk.
@@ -22,8 +24,7 @@ pub(crate) fn run(console: &mut Console) -> Outcome {
         .tempdir()
         .map_err(|error| Stop::Error(format!("cannot create a temporary folder: {error}")))?
         .keep();
-    let (policy, limits) = (PolicyFlags::default(), LimitFlags::default());
-    let checking = Checking::new(&policy, &limits).map_err(Stop::Error)?;
+    let checking = Checking::new(Checker::default(), Names::default(), ReadOptions::default());
     let page = folder.join("report.html");
     let mut sink = Sink::new(Output::Text, Some(page.clone()));
 
@@ -77,8 +78,8 @@ fn simulated_database(file: &Path, console: &mut Console) -> Result<Recorded, St
     console.out().flush()?;
     let mut config = Config::new(settings(), Strength::Serializable, TRANSACTIONS);
     config.bugs.push((bug, Plant::Exactly(1)));
-    let recorded = recording::simulated(config).map_err(Stop::Error)?;
-    recorded.save(file).map_err(Stop::Error)?;
+    let recorded = recording::simulated(config)?;
+    recorded.save(file)?;
     Ok(recorded)
 }
 
@@ -96,7 +97,7 @@ fn settings() -> Settings {
 fn present(
     name: &str,
     recorded: Recorded,
-    checking: &Checking<'_>,
+    checking: &Checking,
     folder: &Path,
     sink: &mut Sink,
     console: &mut Console,
@@ -108,11 +109,11 @@ fn present(
     writeln!(console.out(), "Recorded {counts} in {seconds:.1} s: {}\n", file.display())?;
     let progress = console.progress(1);
     progress.say("checking");
-    let claim = checking.claim(level).map_err(Stop::Error)?;
-    let checked = checking.check(&opened, claim).map_err(Stop::Error)?;
-    let exit = checked.exit();
+    let claim = checking.claim(level)?;
+    let checked = checking.check(&opened, claim)?;
+    let exit = Exit::of(checked.verdict.kind());
     sink.history(name, &opened.history);
-    let part = checking.with_part(&opened, checked.clone()).map_err(Stop::Error)?.finding;
+    let part = checking.checker.with_part(&opened, checked.clone()).finding;
     let brief = checking.in_context(&opened, Some(&file), checked);
     sink.shown(brief, part, console, &progress)?;
     for planted in planted {

@@ -1,27 +1,26 @@
 //! `taipan diff`: two histories, or the results of two runs.
 
-use super::check::{All, frontier};
-use crate::checking::Checking;
+use crate::checking::{Checking, checker};
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::{DiffFlags, ListOutput};
+use crate::input::left_out;
+use crate::names::Names;
 use report::{Run, difference, json_line};
 use std::io::{Read, Write};
 use std::path::Path;
+use taipan::files::AllLevels;
 
 pub(crate) fn run(flags: &DiffFlags, console: &mut Console) -> Outcome {
-    let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
-    if let Some(profile) = flags.policy.profile.filter(|_| flags.level.is_empty()) {
-        return Err(Stop::Error(format!(
-            "--profile {} needs --level with one of its level names",
-            profile.name
-        )));
-    }
-    checking.say_profile(&flags.level, console)?;
+    let names = Names::new(None, flags.policy.profile)?;
+    let levels = names.levels(&flags.level, "--level <LEVEL>")?;
+    let checker = checker(flags.policy.policy(&names), &flags.limits)?;
+    let checking = Checking::new(checker, names, flags.reading.options()).at(&levels)?;
+    checking.say_meanings(&flags.level, console)?;
     let found = {
         let progress = console.progress(2);
         let mut side = |file: &Path| {
-            let run = side(flags, &checking, file, console, &progress);
+            let run = side(&checking, file, console, &progress);
             progress.step();
             run
         };
@@ -42,13 +41,7 @@ pub(crate) fn run(flags: &DiffFlags, console: &mut Console) -> Outcome {
 }
 
 /// What is said of one side: read if it is results, else found out.
-fn side(
-    flags: &DiffFlags,
-    checking: &Checking<'_>,
-    file: &Path,
-    console: &mut Console,
-    progress: &Progress,
-) -> Result<Run, Stop> {
+fn side(checking: &Checking, file: &Path, console: &mut Console, progress: &Progress) -> Result<Run, Stop> {
     let name = file.display().to_string();
     if let Some(text) = results(file) {
         return Run::parse(&name, &text).map_err(|(line, error)| {
@@ -56,8 +49,8 @@ fn side(
         });
     }
     progress.say(format_args!("reading {name}"));
-    let opened = checking.open(file, &flags.reading)?;
-    if let Some(warning) = &opened.warning {
+    let opened = checking.open(file)?;
+    if let Some(warning) = left_out(&opened.warnings) {
         progress.pause(|| console.note(warning));
     }
     let check = |claim| {
@@ -66,13 +59,13 @@ fn side(
     };
     let mut lines = String::new();
     let mut tell = |finding: &report::Finding| lines += &(json_line(finding) + "\n");
-    if flags.level.is_empty() {
-        let (checked, All { follows, .. }) = frontier(checking, &opened, check).map_err(Stop::Error)?;
-        checked.iter().for_each(|checked| tell(&checked.finding));
+    if checking.asked.is_empty() {
+        let AllLevels { frontier, follows, .. } = checking.all_levels(&opened, check)?;
+        frontier.iter().for_each(|checked| tell(&checked.finding));
         follows.iter().for_each(&mut tell);
     } else {
-        for claim in checking.claims(&flags.level, &opened).map_err(Stop::Error)? {
-            tell(&check(claim).map_err(Stop::Error)?.finding);
+        for claim in checking.claims(&opened)? {
+            tell(&check(claim)?.finding);
         }
     }
     Run::parse(&name, &lines).map_err(|(line, error)| Stop::Error(format!("{name}: {line}: {error}")))

@@ -1,35 +1,37 @@
 //! `taipan elle`: elle-cli's flags and results.
 
-use crate::checking::{Checking, Opened, Unopened};
-use crate::commands::check::frontier;
+use crate::checking::Checking;
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
-use crate::flags::{
-    Assumption, ElleFlags, ElleOutput, HistoryFormat, LimitFlags, Model, PolicyFlags, ReadingFlags,
-};
+use crate::failure::Failure;
+use crate::flags::{ElleFlags, ElleOutput, HistoryFormat, Model};
+use crate::input::left_out;
+use crate::names::Names;
 use checker::{Level, VerdictKind, forbidding, implies};
-use history::formats::Format;
+use history::formats::{Format, ReadOptions};
 use report::{ElleResult, Finding, Palette};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use taipan::files::{Checker, Limits, Opened};
+use taipan::{Assumption, Policy};
 
 /// What every level comes to.
 type Marks = Vec<(Level, VerdictKind)>;
 
 pub(crate) fn run(flags: &ElleFlags, console: &mut Console) -> Outcome {
-    let levels = levels(flags).map_err(Stop::Error)?;
-    let policy = PolicyFlags { assume: assumed(flags), ..PolicyFlags::default() };
-    let mut limits = LimitFlags::default();
-    limits.bounds.timeout = flags.cycle_search_timeout.map(Duration::from_millis);
-    let checking = Checking::new(&policy, &limits).map_err(Stop::Error)?;
+    let levels = levels(flags)?;
+    let policy = Policy { assume: assumed(flags), ..Policy::default() };
+    let limits = Limits { time: flags.cycle_search_timeout.map(Duration::from_millis), memory: None };
+    let checker = Checker { policy, limits, ..Checker::default() };
+    let checking = Checking::new(checker, Names::default(), reading(flags)).at(&levels)?;
     let mut exit = Exit::Accepted;
     for (place, file) in flags.files.iter().enumerate() {
         let folder = flags.directory.as_ref().map(|folder| match flags.files.len() {
             1 => folder.clone(),
             _ => folder.join((place + 1).to_string()),
         });
-        exit = exit.and(one(flags, &checking, &levels, file, folder, console)?);
+        exit = exit.and(one(flags, &checking, file, folder, console)?);
     }
     Ok(exit)
 }
@@ -71,33 +73,34 @@ fn levels(flags: &ElleFlags) -> Result<Vec<Level>, String> {
     Ok(kept)
 }
 
+fn reading(flags: &ElleFlags) -> ReadOptions {
+    let format = flags.format.map(|format| match format {
+        HistoryFormat::Edn => Format::ElleEdn,
+        HistoryFormat::Json => Format::ElleJson,
+    });
+    ReadOptions { format, allow_empty: true, ..ReadOptions::default() }
+}
+
 fn one(
     flags: &ElleFlags,
-    checking: &Checking<'_>,
-    levels: &[Level],
+    checking: &Checking,
     file: &Path,
     folder: Option<PathBuf>,
     console: &mut Console,
 ) -> Outcome {
-    let reading = ReadingFlags {
-        format: flags.format.map(|format| match format {
-            HistoryFormat::Edn => Format::ElleEdn,
-            HistoryFormat::Json => Format::ElleJson,
-        }),
-        lenient: false,
-        allow_empty: true,
-    };
-    let (findings, marks) = match checking.open(file, &reading) {
-        Err(Unopened::Trouble(trouble)) => {
-            console.error(trouble.message);
-            return Ok(Exit::Error);
-        }
-        Err(Unopened::Ended(ended)) => (checking.undecided(levels, &ended).map_err(Stop::Error)?, Vec::new()),
+    let (findings, marks) = match checking.open(file) {
+        Err(failure) => match checking.undecided(failure) {
+            Ok(findings) => (findings, Vec::new()),
+            Err(failure) => {
+                console.error(failure.sentence());
+                return Ok(Exit::Error);
+            }
+        },
         Ok(opened) => {
-            if let Some(warning) = &opened.warning {
+            if let Some(warning) = left_out(&opened.warnings) {
                 console.note(warning);
             }
-            check(flags, checking, levels, &opened).map_err(Stop::Error)?
+            check(flags, checking, &opened)?
         }
     };
     if let Some(folder) = folder {
@@ -118,14 +121,9 @@ fn one(
 }
 
 /// What the levels asked for come to, and, where the result map is printed, what all do.
-fn check(
-    flags: &ElleFlags,
-    checking: &Checking<'_>,
-    levels: &[Level],
-    opened: &Opened,
-) -> Result<(Vec<Finding>, Marks), String> {
+fn check(flags: &ElleFlags, checking: &Checking, opened: &Opened) -> Result<(Vec<Finding>, Marks), Failure> {
     let mut findings = Vec::new();
-    for claim in checking.claims(levels, opened)? {
+    for claim in checking.claims(opened)? {
         let checked = checking.check(opened, claim)?;
         let checked = if flags.verbose { checking.with_anomalies(opened, checked)? } else { checked };
         findings.push(checked.finding);
@@ -133,7 +131,7 @@ fn check(
     let is_violated = findings.iter().any(|finding| finding.anomaly.is_some());
     let marks = match flags.verbose && is_violated {
         true if assumed(flags).is_empty() => {
-            frontier(checking, opened, |claim| checking.check(opened, claim))?.1.surveyed.marks
+            checking.all_levels(opened, |claim| checking.check(opened, claim))?.surveyed.marks
         }
         true => marks_one_by_one(checking, opened)?,
         false => Vec::new(),
@@ -142,7 +140,7 @@ fn check(
 }
 
 /// What every level that takes the assumptions comes to.
-fn marks_one_by_one(checking: &Checking<'_>, opened: &Opened) -> Result<Marks, String> {
+fn marks_one_by_one(checking: &Checking, opened: &Opened) -> Result<Marks, Failure> {
     let mut marks = Vec::new();
     for level in Level::all() {
         let Ok(claim) = checking.claim(level) else { continue };

@@ -1,14 +1,17 @@
 //! `taipan explain`: one history, the argument in full.
 
-use crate::checking::{Checking, Unopened};
+use crate::checking::{Checking, checker};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
 use crate::flags::{ExplainFlags, ExplainOutput};
+use crate::input::left_out;
+use crate::names::Names;
 use checker::Reduced;
 use history::formats::{Format, write_path, write_string};
 use report::{About, AnomalyRow, Detail, Finding, Overview, Size, Told};
 use std::io::Write;
 use std::path::Path;
+use taipan::Policy;
 
 pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
     if let Some(name) = &flags.anomaly {
@@ -32,42 +35,43 @@ pub(crate) fn run(flags: &ExplainFlags, console: &mut Console) -> Outcome {
             })?;
             Ok((out.as_path(), format))
         })
-        .collect::<Result<_, String>>()
-        .map_err(Stop::Error)?;
+        .collect::<Result<_, String>>()?;
     let remarks = match &flags.remarks {
         Some(path) => super::check::read_remarks(path)?,
         None => Vec::new(),
     };
     let mut parts = Vec::new();
-    let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
-    let checking = checking.judging(flags.by.unwrap_or_default().into());
-    checking.say_profile(&flags.levels.level, console)?;
+    let names = Names::new(flags.levels_file.as_deref(), flags.policy.profile)?;
+    let levels = names.levels(&flags.levels.level, "--level <LEVEL>")?;
+    let policy = Policy { by: flags.by.unwrap_or_default().into(), ..flags.policy.policy(&names) };
+    let checker = checker(policy, &flags.limits)?;
+    let checking = Checking::new(checker, names, flags.reading.options()).at(&levels)?;
+    checking.say_meanings(&flags.levels.level, console)?;
     let mut exit = Exit::Accepted;
     let mut told = Told::default();
     {
         let progress = console.progress(1);
         progress.say(format_args!("reading {}", file.display()));
-        match checking.open(file, &flags.reading) {
-            Err(Unopened::Trouble(trouble)) => return Err(Stop::Error(trouble.message)),
-            Err(Unopened::Ended(ended)) => {
+        match checking.open(file) {
+            Err(failure) => {
+                told.findings = checking.undecided(failure)?;
                 exit = Exit::Undecided;
-                told.findings = checking.undecided(&flags.levels.level, &ended).map_err(Stop::Error)?;
             }
             Ok(opened) => {
-                if let Some(warning) = &opened.warning {
+                if let Some(warning) = left_out(&opened.warnings) {
                     progress.pause(|| console.note(warning));
                 }
-                let claims = checking.claims(&flags.levels.level, &opened).map_err(Stop::Error)?;
+                let claims = checking.claims(&opened)?;
                 if flags.output == ExplainOutput::Html {
                     let subject = claims.first().map_or(&opened.history, |claim| opened.subject(claim));
                     told.overviews.push(Overview::of(&opened.name, subject, &remarks));
                 }
                 for claim in claims {
                     progress.say(format_args!("{}: {claim}", opened.name));
-                    let checked = checking.check(&opened, claim).map_err(Stop::Error)?;
-                    exit = exit.and(checked.exit());
+                    let checked = checking.check(&opened, claim)?;
+                    exit = exit.and(Exit::of(checked.verdict.kind()));
                     progress.say(format_args!("{}: {claim}: reducing", opened.name));
-                    let closer = checking.look_closer(&opened, &checked).map_err(Stop::Error)?;
+                    let closer = checking.look_closer(&opened, &checked)?;
                     let (reduced, shown) = closer.unzip();
                     told.findings.push(match (&reduced, shown) {
                         (Some(reduced), Some(part)) => {

@@ -3,20 +3,21 @@
 use crate::console::{Console, Outcome, Progress, Stop};
 use crate::exit::Exit;
 use crate::flags::GenerateFlags;
-use crate::input::{is_standard_stream, target_format};
+use crate::input::target_format;
 use crate::recording;
 use history::Builder;
 use history::formats::{Format, Output, Part, WriteError, Writing};
 use std::fmt::Display;
 use std::io;
+use taipan::files::is_standard_stream;
 use workload::{Config, Fields, RunError, Simulation, Summary};
 
 /// Planted bugs that are told one by one.
 const PLANTED_TOLD_MAX: usize = 20;
 
 pub(crate) fn run(flags: &GenerateFlags, console: &mut Console) -> Outcome {
-    let format = target_format(&flags.output, flags.to).map_err(Stop::Error)?;
-    let config = config(flags).map_err(Stop::Error)?;
+    let format = target_format(&flags.output, flags.to)?;
+    let config = config(flags)?;
     let simulation = Simulation::new(config).map_err(said)?;
     let fields =
         Fields { client: !flags.no_client_clocks, db: !flags.no_db_timestamps, planted: flags.mark_planted };

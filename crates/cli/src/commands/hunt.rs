@@ -44,8 +44,7 @@ fn search(flags: &HuntFlags, console: &mut Console) -> Outcome {
     database.set_limit(Limit::within(flags.patience));
     let scripted = scripted(&*database)?;
     let options = options(flags, &*database)?;
-    let _sweeper =
-        Sweeper::start(flags.target.expose(), &::hunt::leftovers(flags.tables)).map_err(Stop::Error)?;
+    let _sweeper = Sweeper::start(flags.target.expose(), &::hunt::leftovers(flags.tables))?;
     let interrupt = Interrupt::watch().map_err(said)?;
     let watched = Arc::new(Watched::default());
     Watched::end_promptly(&watched, interrupt.flag(), flags.save.display().to_string());
@@ -372,7 +371,7 @@ fn replay(flags: &HuntFlags, file: &str, console: &mut Console) -> Outcome {
         names.iter().rev().map(|name| format!("DROP {kind} IF EXISTS {name}")).collect()
     };
     let leftovers = [drop_all("VIEW", &case.views), drop_all("TABLE", &case.tables)].concat();
-    let _sweeper = Sweeper::start(flags.target.expose(), &leftovers).map_err(Stop::Error)?;
+    let _sweeper = Sweeper::start(flags.target.expose(), &leftovers)?;
     let scripted = scripted(&*database)?;
     let supported = ::hunt::levels(database.isolations());
     let name = flags.isolation.first().unwrap_or(&script.isolation);

@@ -3,20 +3,22 @@
 use crate::console::{Console, Outcome};
 use crate::exit::Exit;
 use crate::flags::{LevelsFlags, LevelsOutput};
-use crate::own_levels;
+use crate::names::Names;
 use checker::{Implication, Level, LevelRow, TABLE, implications};
 use serde::Serialize;
 use std::io::{self, Write};
 
 pub(crate) fn run(flags: &LevelsFlags, console: &mut Console) -> Outcome {
-    let wanted = |row: &(Level, &LevelRow)| flags.levels.is_empty() || flags.levels.contains(&row.0);
-    let own = own_levels::all().iter().filter_map(|level| Some((*level, level.row()?)));
+    let names = Names::new(flags.levels_file.as_deref(), None)?;
+    let levels = names.levels(&flags.levels, "[LEVEL]...")?;
+    let wanted = |row: &(Level, &LevelRow)| levels.is_empty() || levels.contains(&row.0);
+    let own = names.own().iter().filter_map(|level| Some((*level, level.row()?)));
     let table = TABLE.iter().map(|row| (row.level, row));
     let rows: Vec<&LevelRow> = table.chain(own).filter(wanted).map(|(_, row)| row).collect();
     let out = console.out();
     match flags.output {
         LevelsOutput::Json => json(out, &rows)?,
-        LevelsOutput::Text if flags.levels.is_empty() => list(out, &rows)?,
+        LevelsOutput::Text if levels.is_empty() => list(out, &rows)?,
         LevelsOutput::Text => details(out, &rows)?,
         LevelsOutput::Svg => writeln!(out, "{}", report::lattice(&[]))?,
         LevelsOutput::Html => writeln!(out, "{}", report::lattice_page(&[]))?,

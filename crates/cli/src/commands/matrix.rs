@@ -51,8 +51,7 @@ fn play(flags: &MatrixFlags, console: &mut Console) -> Result<Vec<Matrix>, Stop>
     progress.say(format_args!("opening {}", flags.target));
     let mut database = databases::open_with(&flags.target, &passwords()).map_err(said)?;
     database.set_limit(Limit::within(flags.patience));
-    let _sweeper =
-        Sweeper::start(flags.target.expose(), &[MATRIX_LEFTOVER.to_owned()]).map_err(Stop::Error)?;
+    let _sweeper = Sweeper::start(flags.target.expose(), &[MATRIX_LEFTOVER.to_owned()])?;
     (1..=flags.runs)
         .map(|run| {
             let tell = |news| match news {

@@ -1,39 +1,43 @@
 //! `taipan run`: a workload on a database, recorded and checked.
 
-use crate::checking::{Checking, Opened, Unopened};
-use crate::console::{Console, Outcome, Stop};
+use crate::checking::{Checking, checker};
+use crate::console::{Console, Outcome};
 use crate::exit::Exit;
 use crate::flags::{Output, RunFlags};
 use crate::input::passwords;
-use crate::limits::Limits;
+use crate::names::Names;
 use crate::output::Sink;
 use crate::recording::{self, Recorded, Session};
 use checker::{Level, VerdictKind};
 use history::Status;
+use history::formats::ReadOptions;
 use report::Finding;
 use std::io::Write;
+use taipan::files::{Limits, Opened};
 
 pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
-    let checking = Checking::new(&flags.policy, &flags.limits).map_err(Stop::Error)?;
-    let checking = checking.requiring(&flags.require);
-    let recorded = record(flags, console).map_err(Stop::Error)?;
+    let names = Names::new(None, flags.policy.profile)?;
+    let levels = names.levels(&flags.levels.level, "--level <LEVEL>")?;
+    let mut checker = checker(flags.policy.policy(&names), &flags.limits)?;
+    checker.required.clone_from(&flags.require.require);
+    let recorded = record(flags, &levels, checker.limits, console)?;
     if let Some(trouble) = &recorded.trouble {
         console.error(trouble);
     }
     let name = flags.record.as_ref().map_or(flags.target.to_string(), |file| file.display().to_string());
-    let asked = match (flags.levels.level.as_slice(), flags.policy.profile) {
+    let asked = match (levels.as_slice(), flags.policy.profile) {
         ([], None) => vec![recorded.level],
         // The database's own name of the level that it ran at.
         ([], Some(_)) => recorded.isolation.iter().flat_map(|it| Level::parse(it.name)).collect(),
         (levels, _) => levels.to_vec(),
     };
+    let checking = Checking::new(checker, names, ReadOptions::default()).at(&asked)?;
     let opened = match recorded.kept.open(name, &checking) {
         Ok(opened) => opened,
-        Err(Unopened::Trouble(trouble)) => return Err(Stop::Error(trouble.message)),
-        Err(Unopened::Ended(ended)) => {
+        Err(failure) => {
             let mut sink = Sink::new(flags.output, flags.report.clone());
             let progress = console.progress(0);
-            for finding in checking.undecided(&asked, &ended).map_err(Stop::Error)? {
+            for finding in checking.undecided(failure)? {
                 sink.finding(finding, console, &progress)?;
             }
             sink.finish(console)?;
@@ -67,8 +71,8 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
     if flags.no_check {
         return Ok(exit);
     }
-    let claims = checking.claims(&asked, &opened).map_err(Stop::Error)?;
-    checking.say_profile(&asked, console)?;
+    let claims = checking.claims(&opened)?;
+    checking.say_meanings(&flags.levels.level, console)?;
     let mut sink = Sink::new(flags.output, flags.report.clone());
     let promised = recorded.isolation.and_then(|isolation| Level::parse(isolation.promises).ok());
     let mut is_broken = false;
@@ -78,8 +82,8 @@ pub(crate) fn run(flags: &RunFlags, console: &mut Console) -> Outcome {
         let progress = console.progress(1);
         for claim in claims {
             progress.say(format_args!("{}: {claim}", opened.name));
-            let checked = checking.check(&opened, claim).map_err(Stop::Error)?;
-            exit = exit.and(checked.exit());
+            let checked = checking.check(&opened, claim)?;
+            exit = exit.and(Exit::of(checked.verdict.kind()));
             let finding = match flags.output {
                 Output::Text => checking.in_context(&opened, flags.record.as_deref(), checked),
                 _ => checked.finding,
@@ -120,7 +124,12 @@ fn abort_hint(opened: &Opened) -> Option<String> {
     })
 }
 
-fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
+fn record(
+    flags: &RunFlags,
+    levels: &[Level],
+    limits: Limits,
+    console: &mut Console,
+) -> Result<Recorded, String> {
     let progress = console.progress(flags.plan.transactions);
     progress.say(format_args!("running on {}", flags.target));
     let target = flags.target.expose();
@@ -144,13 +153,13 @@ fn record(flags: &RunFlags, console: &mut Console) -> Result<Recorded, String> {
         databases::open_with(&flags.target, &passwords()).map_err(|failure| failure.to_string())?;
     let session = Session {
         isolation: flags.isolation.as_deref(),
-        levels: &flags.levels.level,
+        levels,
         timestamps: flags.timestamps,
         live: flags.live,
         duration: flags.duration,
         file: flags.record.clone(),
         target: flags.target.expose(),
-        limits: Limits::new(flags.limits.bounds)?,
+        limits,
         load: &flags.load,
     };
     recording::live(&mut *database, settings, flags.plan.transactions, session, &progress)

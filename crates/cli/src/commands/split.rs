@@ -1,15 +1,14 @@
 //! `taipan split`: a history into shards.
 
-use crate::checking::guarded;
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
+use crate::failure::{Failure, guarded};
 use crate::flags::{Axis, SplitFlags};
-use crate::limits::Limits;
-use history::formats::{ConvertError, ReadError, SplitBy, split};
+use history::formats::{ConvertError, ReadError, ReadOptions, SplitBy, split};
 use std::time::Instant;
 
 pub(crate) fn run(flags: &SplitFlags, console: &mut Console) -> Outcome {
-    let guard = Limits::new(flags.bounds).map_err(Stop::Error)?.guard(Instant::now());
+    let guard = flags.bounds.limits()?.guard(Instant::now());
     let name = flags.input.display().to_string();
     let by = match flags.by {
         Axis::Session => SplitBy::Session,
@@ -18,12 +17,12 @@ pub(crate) fn run(flags: &SplitFlags, console: &mut Console) -> Outcome {
     let counts = {
         let progress = console.progress(1);
         progress.say(format_args!("splitting {name}"));
-        guarded(&name, || {
-            let options = flags.reading.options_until(guard.interrupt());
+        guarded(|| {
+            let options = ReadOptions { interrupt: guard.interrupt(), ..flags.reading.options() };
             split(&flags.input, &options, &flags.folder, flags.shards.into(), by, flags.to)
         })
     };
-    let counts = match counts.map_err(Stop::Error)? {
+    let counts = match counts.map_err(|cause| Failure::new(&name, cause))? {
         Ok(counts) => counts,
         Err(ConvertError::Read(error @ ReadError::Interrupted { .. })) => {
             return Err(Stop::Limit(format!("{}: {error}", guard.why())));

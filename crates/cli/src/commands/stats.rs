@@ -1,35 +1,35 @@
 //! `taipan stats`: what is in a history.
 
-use crate::checking::{Unopened, guarded, read};
 use crate::console::{Console, Outcome, Stop};
 use crate::exit::Exit;
+use crate::failure::{Failure, attempt};
 use crate::flags::{ListOutput, StatsFlags};
 use crate::input::left_out;
-use crate::limits::Limits;
 use history::formats::Loaded;
 use history::{Spread, Summary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Instant;
+use taipan::files::read;
 
 pub(crate) fn run(flags: &StatsFlags, console: &mut Console) -> Outcome {
-    let limits = Limits::new(flags.bounds).map_err(Stop::Error)?;
+    let limits = flags.bounds.limits()?;
     let mut exit = Exit::Accepted;
     let progress = console.progress(flags.files.len() as u64);
     for (index, file) in flags.files.iter().enumerate() {
         let name = file.display().to_string();
         progress.say(&name);
         let guard = limits.guard(Instant::now());
-        let found = read(file, &flags.reading, &guard).and_then(|loaded| {
-            let summary = guarded(&name, || loaded.history.summary())
-                .map_err(|message| Unopened::trouble(&name, message))?;
-            Ok((summary, loaded))
+        let found = attempt(|| {
+            let loaded = read(file, &flags.reading.options(), &guard)?;
+            Ok((loaded.history.summary(), loaded))
         });
         match found {
-            Err(unopened) => {
-                exit = exit.and(unopened.exit());
-                progress.pause(|| console.error(unopened.reason()));
+            Err(cause) => {
+                let failure = Failure::new(&name, cause);
+                exit = exit.and(Exit::from(&failure));
+                progress.pause(|| console.error(failure.sentence()));
             }
             Ok((summary, loaded)) => progress.pause(|| {
                 if let Some(warning) = left_out(&loaded.warnings) {

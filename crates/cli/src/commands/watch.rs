@@ -4,9 +4,9 @@ use crate::console::{Console, Outcome, Stop};
 use crate::crew;
 use crate::exit::Exit;
 use crate::flags::WatchFlags;
-use crate::limits;
-use checker::Rule;
+use crate::names::Names;
 use checker::timestamped::online::{Kind, Settings};
+use checker::{Level, Rule};
 use databases::{Address, Scratch};
 use service::{
     Ended, EngineOptions, HttpOptions, Joiner, OpenFeed, Options, Outlets, Pace, Service, Source, Status,
@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use taipan::files::resident_bytes;
 
 /// With less memory nothing useful can be done.
 const MEMORY_MIN_BYTES: u64 = 32 << 20;
@@ -31,6 +32,7 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
     }
     let spill = Scratch::new("taipan-watch-").map_err(|failure| Stop::Error(failure.to_string()))?;
     let said = |error: String| Stop::Error(error);
+    let level = Names::default().level(&flags.level, "--level <LEVEL>")?;
     if flags.max_memory.is_some_and(|bytes| bytes < MEMORY_MIN_BYTES) {
         return Err(said("--max-memory must be at least 32M".to_owned()));
     }
@@ -39,13 +41,13 @@ pub(crate) fn run(flags: &WatchFlags, console: &mut Console) -> Outcome {
         let _ = writeln!(anstream::stderr(), "taipan: {note}");
     };
     let (mut sources, mut joiner) = (sources(flags).map_err(said)?, None);
-    if let Some(url) = database(flags).map_err(said)? {
+    if let Some(url) = database(flags, level).map_err(said)? {
         let (feed, join) = follow(url, flags, note)?;
         sources.push(Source::Feed(feed));
         joiner = Some(join);
     }
     let engine = EngineOptions {
-        settings: Settings { ryow: flags.ryow.into(), ..Settings::new(flags.level) },
+        settings: Settings { ryow: flags.ryow.into(), ..Settings::new(level) },
         pace: if joiner.is_some() { Pace::Told } else { pace(flags) },
         state: flags.state.clone(),
         spill: Some(spill.path().to_owned()),
@@ -155,7 +157,7 @@ impl Monitor {
         for worker in &status.workers {
             console.note(worker);
         }
-        let memory = limits::resident_bytes().unwrap_or(0) >> 20;
+        let memory = resident_bytes().unwrap_or(0) >> 20;
         console.note(format_args!("{} transactions, {rate:.0}/s, {memory} MB in total", status.received));
         let most = status.workers.iter().max_by_key(|worker| worker.pieces);
         let all: u64 = status.workers.iter().map(|worker| worker.pieces).sum();
@@ -174,7 +176,7 @@ fn pace(flags: &WatchFlags) -> Pace {
 }
 
 /// The database to follow, if there is one.
-fn database(flags: &WatchFlags) -> Result<Option<Address>, String> {
+fn database(flags: &WatchFlags, level: Level) -> Result<Option<Address>, String> {
     let names = flags.files.iter().filter_map(|path| path.to_str());
     let urls: Vec<&str> = names.filter(|name| is_database(name)).collect();
     match urls.as_slice() {
@@ -182,7 +184,7 @@ fn database(flags: &WatchFlags) -> Result<Option<Address>, String> {
             Err("--table and --slot need a database to follow: postgres://USER@HOST/DATABASE".to_owned())
         }
         [] => Ok(None),
-        _ if flags.level.rule != Rule::SnapshotIsolation => Err(
+        _ if level.rule != Rule::SnapshotIsolation => Err(
             "a followed database can only be checked at snapshot isolation: its commit order need not be a serial order"
                 .to_owned(),
         ),

@@ -1,6 +1,5 @@
 //! Values of flags: how each is parsed, and what shells offer for it.
 
-use checker::Level;
 use clap::builder::{PossibleValue, TypedValueParser};
 use history::formats::Format;
 use history::suggest;
@@ -41,13 +40,14 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {
     }
 }
 
+/// The name of a level as it was typed. Which level it is depends on `--levels` and `--profile`, see [`crate::names`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LevelName(pub(crate) String);
+
 /// A level by any of its names, or of the file of `--levels`.
-pub(super) fn levels() -> Offered<Level> {
+pub(super) fn levels() -> Offered<LevelName> {
     Offered::new(
-        |name| {
-            let found = crate::own_levels::find(name);
-            found.map_err(|unknown| format!("{unknown} (see `taipan levels`)"))
-        },
+        |name| Ok(LevelName(name.to_owned())),
         || checker::TABLE.iter().map(|row| PossibleValue::new(row.name)).collect(),
     )
 }

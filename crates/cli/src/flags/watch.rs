@@ -1,7 +1,7 @@
 //! The flags of `taipan watch`.
 
-use super::{CrewFlags, bytes, count, levels, seconds};
-use checker::Level;
+use super::values::levels;
+use super::{CrewFlags, LevelName, bytes, count, seconds};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -54,8 +54,8 @@ pub(crate) struct WatchFlags {
     /// Isolation level
     ///
     /// Snapshot isolation or serializability, with or without session order.
-    #[arg(long, value_name = "LEVEL", value_parser = levels(), hide_possible_values = true, default_value_t = Level::SNAPSHOT_ISOLATION)]
-    pub(crate) level: Level,
+    #[arg(long, value_name = "LEVEL", value_parser = levels(), hide_possible_values = true, default_value = "snapshot-isolation")]
+    pub(crate) level: LevelName,
 
     /// Read-your-own-writes policy
     #[arg(long, value_name = "POLICY", default_value = "must", hide_short_help = true)]

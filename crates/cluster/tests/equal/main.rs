@@ -42,8 +42,16 @@ fn job(setup: Setup, paths: Vec<PathBuf>, share: Share, level: Level, by: By) ->
         By::Timestamps => isolation::By::Timestamps,
         By::Results | By::Whatever => isolation::By::Results,
     });
-    let find_level = |name: &str| Level::parse(name).ok();
-    Job { setup, paths, share, claim, find_level, options, reading: ReadOptions::default(), monitor }
+    Job {
+        setup,
+        paths,
+        share,
+        claim,
+        own_levels: Vec::new(),
+        options,
+        reading: ReadOptions::default(),
+        monitor,
+    }
 }
 
 /// Runs several processes as threads of this one; they know nothing of each other but their addresses.

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// A stream whose reader gives up when it is interrupted.
-pub(crate) struct Patient {
+pub struct Patient {
     blocks: Receiver<io::Result<Vec<u8>>>,
     block: io::Cursor<Vec<u8>>,
     interrupt: Interrupt,
@@ -23,10 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Patient {
     /// Opens and reads a stream elsewhere.
-    pub(crate) fn new<R: Read>(
-        open: impl FnOnce() -> io::Result<R> + Send + 'static,
-        interrupt: Interrupt,
-    ) -> Self {
+    pub fn new<R: Read>(open: impl FnOnce() -> io::Result<R> + Send + 'static, interrupt: Interrupt) -> Self {
         let (sender, blocks) = mpsc::sync_channel(BLOCKS_AHEAD);
         std::thread::spawn(move || {
             let mut stream = match open() {

@@ -9,7 +9,6 @@
 //! Time needs no watcher: the budget holds its own deadline. Without a limit on memory, four fifths of what the machine
 //! or the control group has is one: an answer `undecided` is better than the kernel's.
 
-use crate::flags::BoundFlags;
 use checker::{Budget, Undecided};
 use history::Interrupt;
 use std::path::Path;
@@ -20,11 +19,11 @@ use std::time::{Duration, Instant};
 
 /// What a check of one file at one level may use.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// From the first byte read to the verdict.
-    pub(crate) time: Option<Duration>,
-    /// Resident memory of the process, in bytes, if somebody set it.
-    pub(crate) memory: Option<u64>,
+    pub time: Option<Duration>,
+    /// Resident memory of the process, in bytes, if it is limited.
+    pub memory: Option<u64>,
 }
 
 /// How fast memory is taken at most, in bytes per millisecond.
@@ -33,38 +32,35 @@ const TAKEN_MAX: u64 = 4 << 20;
 const LOOK_EVERY: (u64, u64) = (1, 50);
 
 /// Keeps the limits while it is alive.
-pub(crate) struct Guard {
+pub struct Guard {
     budget: Budget,
     memory: Option<u64>,
     watcher: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Limits {
-    /// From the flags.
-    pub(crate) fn new(flags: BoundFlags) -> Result<Self, String> {
-        if flags.max_memory.is_some() && !can_watch_memory() {
-            return Err("--max-memory needs a system with /proc".to_owned());
-        }
-        Ok(Self { time: flags.timeout, memory: flags.max_memory })
+    /// Whether a limit on memory can be kept: on systems with `/proc`.
+    pub fn can_watch_memory() -> bool {
+        resident_bytes().is_some()
     }
 
     /// Whether any was asked for.
-    pub(crate) fn are_set(self) -> bool {
+    pub fn are_set(self) -> bool {
         self.time.is_some() || self.memory.is_some()
     }
 
     /// When the time is up that began to run then; never without a limit.
-    pub(crate) fn end(self, since: Instant) -> Option<Instant> {
+    pub fn end(self, since: Instant) -> Option<Instant> {
         since.checked_add(self.time?)
     }
 
     /// Starts to watch; `since` is when the time began to run.
-    pub(crate) fn guard(self, since: Instant) -> Guard {
+    pub fn guard(self, since: Instant) -> Guard {
         self.guard_until(self.end(since))
     }
 
     /// Starts to watch; the time is up then.
-    pub(crate) fn guard_until(self, end: Option<Instant>) -> Guard {
+    pub fn guard_until(self, end: Option<Instant>) -> Guard {
         let budget = match end {
             Some(end) => Budget::unlimited().with_timeout(end.saturating_duration_since(Instant::now())),
             None => Budget::unlimited(),
@@ -82,7 +78,7 @@ impl Limits {
 /// Four fifths of the memory that this process can have; `None` where the system does not say.
 fn share_of_the_machine() -> Option<u64> {
     static SHARE: OnceLock<Option<u64>> = OnceLock::new();
-    *SHARE.get_or_init(|| Some(memory_of_the_machine()? / 5 * 4).filter(|_| can_watch_memory()))
+    *SHARE.get_or_init(|| Some(memory_of_the_machine()? / 5 * 4).filter(|_| Limits::can_watch_memory()))
 }
 
 /// The machine's memory, or less if a control group has less.
@@ -136,7 +132,7 @@ fn look(budget: &Budget, memory_max: u64, ahead: u64) -> bool {
 
 impl Guard {
     /// Ends the reading of a file when a limit is passed, or is about to be by what is read at once.
-    pub(crate) fn interrupt(&self) -> Interrupt {
+    pub fn interrupt(&self) -> Interrupt {
         let (budget, memory) = (self.budget(), self.memory);
         Interrupt::when(move |ahead| {
             if let Some(memory_max) = memory.filter(|_| ahead > 0) {
@@ -147,7 +143,7 @@ impl Guard {
     }
 
     /// What ended the work, in words.
-    pub(crate) fn why(&self) -> &'static str {
+    pub fn why(&self) -> &'static str {
         match self.budget.exhausted() {
             Some(Undecided::Memory) => "out of memory",
             _ => "timed out",
@@ -155,7 +151,7 @@ impl Guard {
     }
 
     /// The budget of the work.
-    pub(crate) fn budget(&self) -> Budget {
+    pub fn budget(&self) -> Budget {
         self.budget.clone()
     }
 }
@@ -170,18 +166,13 @@ impl Drop for Guard {
 }
 
 /// The memory the process has now.
-pub(crate) fn resident_bytes() -> Option<u64> {
+pub fn resident_bytes() -> Option<u64> {
     kilobytes_of("VmRSS:")
 }
 
 /// The most memory the process has had; 0 where the system does not tell.
-pub(crate) fn peak_bytes() -> u64 {
+pub fn peak_bytes() -> u64 {
     kilobytes_of("VmHWM:").unwrap_or(0)
-}
-
-/// Whether the system tells how much memory the process has.
-pub(crate) fn can_watch_memory() -> bool {
-    resident_bytes().is_some()
 }
 
 fn kilobytes_of(field: &str) -> Option<u64> {

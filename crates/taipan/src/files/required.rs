@@ -1,34 +1,35 @@
-//! What a history must test for its acceptance to count: `--require`.
+//! What a history must test for its acceptance to count.
 
 use checker::Coverage;
-use clap::Args;
+use std::fmt;
 use std::str::FromStr;
 
-/// How much a history must test.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct RequireFlags {
-    /// Accept only if enough was tested, else `undecided` (repeatable)
-    ///
-    /// `coverage=PERCENT`: this share of the writes was read by another transaction. `transactions=N`: N transactions
-    /// committed.
-    #[arg(long = "require", value_name = "WHAT=N", value_delimiter = ',')]
-    all: Vec<Requirement>,
-}
-
-/// One requirement.
+/// How much a history must test: `coverage=60`, `transactions=1000`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Requirement {
+pub enum Requirement {
     /// How many percent of the writes another transaction read.
     Coverage(f64),
     /// How many transactions are committed.
     Transactions(u64),
 }
 
-impl FromStr for Requirement {
-    type Err = String;
+/// What is expected instead of what is no requirement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadRequirement(&'static str);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || "expected coverage=PERCENT or transactions=N, such as coverage=60".to_owned();
+impl fmt::Display for BadRequirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected {}, such as coverage=60", self.0)
+    }
+}
+
+impl std::error::Error for BadRequirement {}
+
+impl FromStr for Requirement {
+    type Err = BadRequirement;
+
+    fn from_str(text: &str) -> Result<Self, BadRequirement> {
+        let expected = || BadRequirement("coverage=PERCENT or transactions=N");
         let (what, number) = text.split_once('=').ok_or_else(expected)?;
         match what {
             "coverage" => {
@@ -37,7 +38,7 @@ impl FromStr for Requirement {
                 let is_fraction = percent > 0.0 && percent < 1.0 && !number.ends_with('%');
                 match (0.0..=100.0).contains(&percent) && !is_fraction {
                     true => Ok(Self::Coverage(percent)),
-                    false => Err("expected a percentage from 1 to 100, such as coverage=60".to_owned()),
+                    false => Err(BadRequirement("a percentage from 1 to 100")),
                 }
             }
             "transactions" => number.parse().map(Self::Transactions).map_err(|_| expected()),
@@ -70,18 +71,11 @@ impl Requirement {
     }
 }
 
-impl RequireFlags {
-    /// Whether anything is required.
-    pub(crate) fn are_set(&self) -> bool {
-        !self.all.is_empty()
-    }
-
-    /// What is missing, if anything is.
-    pub(crate) fn lack(&self, committed: u64, coverage: Option<&Coverage>) -> Option<String> {
-        let lacks: Vec<String> =
-            self.all.iter().filter_map(|requirement| requirement.lack(committed, coverage)).collect();
-        (!lacks.is_empty()).then(|| format!("tests too little: {}", lacks.join("; ")))
-    }
+/// What is missing of all that is required, if anything is.
+pub(super) fn lack(required: &[Requirement], committed: u64, coverage: Option<&Coverage>) -> Option<String> {
+    let lacks: Vec<String> =
+        required.iter().filter_map(|requirement| requirement.lack(committed, coverage)).collect();
+    (!lacks.is_empty()).then(|| format!("tests too little: {}", lacks.join("; ")))
 }
 
 #[cfg(test)]
@@ -90,8 +84,8 @@ mod tests {
 
     #[test]
     fn requirements_are_read_and_held_to() {
-        let all = |texts: &[&str]| RequireFlags {
-            all: texts.iter().map(|text| text.parse().expect("it is one")).collect(),
+        let all = |texts: &[&str]| -> Vec<Requirement> {
+            texts.iter().map(|text| text.parse().expect("it is one")).collect()
         };
         let coverage = Coverage { writes: 10, unread: 4, ..Coverage::default() };
         for (texts, is_met) in [
@@ -102,10 +96,10 @@ mod tests {
             (&["coverage=60", "transactions=8"], false),
             (&[], true),
         ] {
-            assert_eq!(all(texts).lack(7, Some(&coverage)).is_none(), is_met, "{texts:?}");
+            assert_eq!(lack(&all(texts), 7, Some(&coverage)).is_none(), is_met, "{texts:?}");
         }
-        assert!(all(&["coverage=1"]).lack(7, None).is_some());
-        assert!(all(&["coverage=1"]).lack(7, Some(&Coverage::default())).is_some(), "nothing was written");
+        assert!(lack(&all(&["coverage=1"]), 7, None).is_some());
+        assert!(lack(&all(&["coverage=1"]), 7, Some(&Coverage::default())).is_some(), "nothing was written");
         for text in ["coverage", "coverage=0.6", "coverage=101", "coverage=-1", "transactions=x", "keys=3"] {
             assert!(text.parse::<Requirement>().is_err(), "{text}");
         }

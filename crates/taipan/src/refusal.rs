@@ -1,0 +1,42 @@
+//! What is never answered, because an answer would say less than it seems to.
+
+use crate::{Claim, Error, History, LevelNames};
+use checker::Module;
+
+/// Refuses a history in which nothing is committed.
+pub(crate) fn is_committed(history: &History) -> Result<(), Error> {
+    match history.transactions().any(|txn| txn.is_committed()) {
+        true => Ok(()),
+        false => Err(Error::NothingCommitted { transactions: history.len() as u64 }),
+    }
+}
+
+/// Refuses a history of another model, whose operations say nothing of isolation: nothing of it would be checked.
+pub(crate) fn is_checkable(history: &History) -> Result<(), Error> {
+    let header = history.header_extra().and_then(|extra| serde_json::from_str(extra).ok());
+    let not_kept =
+        header.as_ref().and_then(|header: &serde_json::Value| header["jepsen"]["not_kept"].as_str());
+    not_kept.map_or(Ok(()), |why| Err(Error::OtherModel(why.to_owned())))
+}
+
+/// Refuses a claim that holds transactions to more than the level they asked for.
+pub(crate) fn is_promised(history: &History, claim: &Claim, names: &LevelNames) -> Result<(), Error> {
+    match claim.unpromised(history, |name| names.find(name).ok()) {
+        None => Ok(()),
+        Some((txn, asked)) => Err(Error::Unpromised {
+            transaction: txn.name().to_string(),
+            asked: asked.to_owned(),
+            level: claim.level_name(),
+        }),
+    }
+}
+
+/// Refuses a level with a module that speaks of nothing in the history: it would test less than its name says.
+pub(crate) fn is_matched(history: &History, claim: &Claim) -> Result<(), Error> {
+    let level = claim.level;
+    let unmatched = |module: &dyn Module| {
+        let first = module.unmatched(history).into_iter().next()?;
+        Some(Error::Unmatched(format!("{level}, {}: {first}", module.name())))
+    };
+    level.modules().iter().find_map(|module| unmatched(&**module)).map_or(Ok(()), Err)
+}
