@@ -3,6 +3,14 @@
 use crate::{Claim, Error, History, LevelNames};
 use checker::Module;
 
+/// Refuses a history and a claim whose answer would say less than it seems to.
+pub(crate) fn says_enough(history: &History, claim: &Claim) -> Result<(), Error> {
+    is_committed(history)?;
+    is_checkable(history)?;
+    is_promised(history, claim, &LevelNames::default())?;
+    is_matched(history, claim)
+}
+
 /// Refuses a history in which nothing is committed.
 pub(crate) fn is_committed(history: &History) -> Result<(), Error> {
     match history.transactions().any(|txn| txn.is_committed()) {

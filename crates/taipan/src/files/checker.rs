@@ -1,8 +1,8 @@
 //! From a file and levels to findings.
 
 use super::{Ended, Limits, Opened, Requirement, read, required};
-use crate::{Asked, Claim, Error, Policy, refusal};
-use checker::certify::{Certificate, has_certifier};
+use crate::{Asked, Claim, Error, Policy, refusal, witness};
+use certify::Certificate;
 use checker::smt::{self, Unwritable};
 use checker::{
     Answer, Budget, By, Fragment, Level, Options, Passes, Strategy, Undecided, Verdict, VerdictKind,
@@ -137,12 +137,7 @@ impl Checker {
         let is_whole = std::ptr::eq(subject, &opened.history);
         let shared = (self.is_shared && is_whole).then_some(&opened.shared);
         let mut answer = checker::answer_sharing(&claim, subject, &options, shared);
-        // Where timestamps do not say when a transaction of unknown outcome took effect, the search does.
-        let lacks_witness = |answer: &Answer| match &answer.outcome.verdict {
-            Verdict::Accepted(witness) => witness.order.is_empty() && has_certifier(claim.level),
-            _ => false,
-        };
-        if self.needs_witness && lacks_witness(&answer) {
+        if self.needs_witness && witness::is_missing(&answer.outcome.verdict, claim.level) {
             let passes = Passes { timestamps: false, ..passes };
             let options = Options { passes, ..options };
             answer = checker::answer_sharing(&claim, subject, &options, shared);
