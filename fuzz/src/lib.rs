@@ -1,16 +1,25 @@
 //! What every fuzz target does: read whatever comes as one format, strictly and leniently, and if it is a history,
 //! walk it, write it and read it again. Nothing of that may panic. What was found is kept in
-//! `crates/history/tests/data/fuzz` and read by the tests. Certificates are read and judged; see [`certificate`].
+//! `crates/history/tests/data/fuzz` and read by the tests.
+//!
+//! Three targets do something else: [`certificate`] reads and judges certificates, [`verdict`] compares the checker with the
+//! exhaustive oracle, [`watch`] is the input of `taipan watch`.
 //!
 //! ```text
 //! cargo +nightly fuzz run elle-edn fuzz/corpus/elle-edn crates/history/tests/data -- -max_total_time=180
 //! cargo +nightly fuzz run binary fuzz/corpus/binary fuzz/seeds/binary -- -max_total_time=180
 //! cargo +nightly fuzz run certificate fuzz/corpus/certificate fuzz/seeds/certificate -- -max_total_time=180
+//! cargo +nightly fuzz run verdict fuzz/corpus/verdict fuzz/seeds/verdict fuzz/seeds/notation -- -max_total_time=180
+//! cargo +nightly fuzz run watch fuzz/corpus/watch fuzz/seeds/watch -- -max_total_time=180
 //! ```
 
 mod certificates;
+mod verdicts;
+mod watch;
 
 pub use certificates::certificate;
+pub use verdicts::verdict;
+pub use watch::watch;
 
 use history::formats::{Format, Loaded, ReadOptions, read_bytes, read_path, write_path, write_stream};
 use history::{History, Operation};
