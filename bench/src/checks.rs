@@ -9,6 +9,8 @@
 pub(crate) mod inputs;
 pub(crate) mod machine;
 
+use crate::flags::ChecksFlags;
+use clap::ValueEnum;
 use cpu_time::ProcessTime;
 use history::formats::{ReadOptions, read_path};
 use inputs::{Input, Place};
@@ -20,69 +22,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How much is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Extent {
     /// The corpus and generated histories of up to 100k transactions; well under a minute.
     Short,
     /// Also a million transactions.
     Full,
-}
-
-/// What was asked for.
-#[derive(Debug)]
-struct Request {
-    extent: Extent,
-    /// Only inputs whose name holds this.
-    only: Option<String>,
-    /// Where the table goes, as Markdown.
-    table: Option<PathBuf>,
-    /// A check is given up after so long.
-    limit_s: u64,
-    /// How the answer is looked for.
-    strategies: Vec<Strategy>,
-}
-
-impl Request {
-    fn parse(mut arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
-        let mut request = Self {
-            extent: Extent::Short,
-            only: None,
-            table: None,
-            limit_s: 120,
-            strategies: vec![Strategy::Lazy],
-        };
-        loop {
-            arguments = match arguments {
-                [] => return Ok(request),
-                ["short", rest @ ..] => rest,
-                ["full", rest @ ..] => {
-                    request.extent = Extent::Full;
-                    rest
-                }
-                ["--only", name, rest @ ..] => {
-                    request.only = Some((*name).to_owned());
-                    rest
-                }
-                ["--table", file, rest @ ..] => {
-                    request.table = Some(file.into());
-                    rest
-                }
-                ["--limit", seconds, rest @ ..] => {
-                    request.limit_s = seconds.parse()?;
-                    rest
-                }
-                ["--strategies", "all", rest @ ..] => {
-                    request.strategies = Strategy::ALL.to_vec();
-                    rest
-                }
-                ["--strategies", names, rest @ ..] => {
-                    request.strategies = names.split(',').map(str::parse).collect::<Result<_, _>>()?;
-                    rest
-                }
-                _ => return Err(crate::USAGE.into()),
-            };
-        }
-    }
 }
 
 /// What one process took.
@@ -101,8 +46,7 @@ pub(crate) struct Measured {
 const REPEATED_UNDER_S: f64 = 1.0;
 const REPEATS: usize = 3;
 
-pub(crate) fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
-    let request = Request::parse(arguments)?;
+pub(crate) fn run(flags: &ChecksFlags) -> Result<(), Box<dyn Error>> {
     let scratch = tempfile::tempdir()?;
     let corpus = inputs::corpus(scratch.path());
     if let Err(missing) = &corpus {
@@ -118,13 +62,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
         "---|".repeat(HEADERS.len())
     );
     for input in inputs::all() {
-        let chosen = request.only.as_ref().is_none_or(|only| input.name.contains(only.as_str()));
-        if input.extent > request.extent || !chosen {
+        let chosen = flags.only.as_ref().is_none_or(|only| input.name.contains(only.as_str()));
+        if input.extent > flags.extent || !chosen {
             continue;
         }
         let Some(file) = locate(&input, &corpus, scratch.path())? else { continue };
-        for &strategy in &request.strategies {
-            let columns = match measure(&file, &input, strategy, request.limit_s) {
+        for &strategy in &flags.strategies.0 {
+            let columns = match measure(&file, &input, strategy, flags.limit) {
                 Ok(measured) => cells(&input, strategy, &measured),
                 Err(error) => {
                     eprintln!("{}: {error}", input.name);
@@ -138,7 +82,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
             std::fs::remove_file(&file)?;
         }
     }
-    if let Some(path) = &request.table {
+    if let Some(path) = &flags.table {
         std::fs::write(path, table)?;
     }
     Ok(())
@@ -212,14 +156,14 @@ pub(crate) fn in_a_process(
 pub(crate) fn check_one(
     file: &Path,
     level: &str,
-    limit_s: &str,
-    strategy: &str,
+    limit_s: u64,
+    strategy: Strategy,
 ) -> Result<(), Box<dyn Error>> {
     let started = ProcessTime::now();
     let loaded = read_path(file, &ReadOptions { lenient: true, ..ReadOptions::default() })?;
     let read_s = started.elapsed().as_secs_f64();
-    let budget = Budget::unlimited().with_timeout(Duration::from_secs(limit_s.parse()?));
-    let options = Options { budget, strategy: strategy.parse()?, ..Options::default() };
+    let budget = Budget::unlimited().with_timeout(Duration::from_secs(limit_s));
+    let options = Options { budget, strategy, ..Options::default() };
     let level = Level::parse(level).map_err(|unknown| unknown.to_string())?;
     let outcome = evidence::check(&loaded.history, level, &options);
     let cpu_s = started.elapsed().as_secs_f64();

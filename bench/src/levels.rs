@@ -12,7 +12,7 @@ use history::{Builder, History};
 use isolation::{Level, Options, Strategy, Verdict};
 use search::LookedAt;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use workload::{Config, Fields, Settings, Simulation, Strength, Workload};
 
@@ -212,12 +212,15 @@ fn surveyed(history: &History) -> (f64, Vec<(String, f64)>) {
 }
 
 /// What all levels of histories of one's own take.
-pub(crate) fn survey_files(paths: &[&str]) -> Result<(), Box<dyn Error>> {
+pub(crate) fn survey_files(paths: &[PathBuf]) -> Result<(), Box<dyn Error>> {
     for path in paths {
-        let (read, loaded) = timed(|| read_path(path.as_ref(), &ReadOptions::default()));
+        let (read, loaded) = timed(|| read_path(path, &ReadOptions::default()));
         let (serial, checks) = surveyed(&loaded?.history);
         let all: f64 = checks.iter().map(|(_, time)| time).sum();
-        println!("{path}: read {read:.3} s, serializable {serial:.3} s, all levels {all:.3} s of CPU time");
+        println!(
+            "{}: read {read:.3} s, serializable {serial:.3} s, all levels {all:.3} s of CPU time",
+            path.display()
+        );
         println!("  with reading {:.2} times as much", (read + all) / (read + serial));
         for (what, time) in checks {
             println!("  {what:<48} {:>8.1} ms", time * 1e3);

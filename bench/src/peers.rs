@@ -6,7 +6,7 @@ use crate::workloads::{Shape, history};
 use history::formats::{Format, ReadOptions, read_path, write_path};
 use history::{Builder, History, NameRef, Operation, Timestamp, ValueRef};
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The formats, and whether their keys and values are hashes.
 const ROWS: [(&str, Format, bool); 9] = [
@@ -48,20 +48,21 @@ pub(crate) fn run(transactions: usize) -> Result<(), Box<dyn Error>> {
 }
 
 /// The same for histories of one's own.
-pub(crate) fn read(paths: &[&str]) -> Result<(), Box<dyn Error>> {
+pub(crate) fn read(paths: &[PathBuf]) -> Result<(), Box<dyn Error>> {
     println!("{:>9} {:>12} {:>12}  history", "MB", "read MB/s", "ns/operation");
     for path in paths {
         let mut operations = 0;
         let read = best(|| {
-            let loaded = read_path(path.as_ref(), &ReadOptions::default())?;
+            let loaded = read_path(path, &ReadOptions::default())?;
             operations = loaded.history.op_count();
             Ok(loaded)
         })?;
-        let megabytes = bytes_of(path.as_ref())?.len() as f64 / 1e6;
+        let megabytes = bytes_of(path)?.len() as f64 / 1e6;
         println!(
-            "{megabytes:>9.1} {:>12.0} {:>12.1}  {path}",
+            "{megabytes:>9.1} {:>12.0} {:>12.1}  {}",
             megabytes / read,
-            read * 1e9 / operations as f64
+            read * 1e9 / operations as f64,
+            path.display()
         );
     }
     Ok(())

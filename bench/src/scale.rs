@@ -1,6 +1,7 @@
 //! Several workers: what the dataflow costs beside the plain check, what a second worker gains, and how many bytes would
 //! move between machines.
 
+use crate::flags::ScalePart;
 use crate::timestamps::{peak_megabytes, write_history};
 use checker::timestamped::Streamed;
 use checker::timestamped::shards::digest;
@@ -53,20 +54,20 @@ const OPS: usize = 8;
 /// By results one process holds everything.
 const RESULTS_MAX: usize = 2_000_000;
 
-pub(crate) fn run(transactions: usize, part: Option<&str>) -> Result<(), Box<dyn Error>> {
-    if part.is_none_or(|part| part == "checks") {
+pub(crate) fn run(transactions: usize, part: Option<ScalePart>) -> Result<(), Box<dyn Error>> {
+    if part.is_none_or(|part| part == ScalePart::Checks) {
         checks(transactions, &TIMESTAMPS)?;
     }
-    if part.is_none_or(|part| part == "results") {
+    if part.is_none_or(|part| part == ScalePart::Results) {
         for measured in &RESULTS {
             println!();
             checks(transactions.min(RESULTS_MAX), measured)?;
         }
     }
-    if part == Some("causal") {
+    if part == Some(ScalePart::Causal) {
         checks(transactions, &RESULTS[0])?;
     }
-    if part.is_none_or(|part| part == "volumes") {
+    if part.is_none_or(|part| part == ScalePart::Volumes) {
         volumes(transactions.min(1_000_000))?;
     }
     Ok(())
@@ -146,11 +147,14 @@ fn in_a_process(
 }
 
 /// The process that is measured.
-pub(crate) fn measure_one(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
-    let [path, processes, workers, said] = arguments else { return Err(crate::USAGE.into()) };
-    let (path, processes, workers) = (Path::new(path), processes.parse()?, workers.parse()?);
+pub(crate) fn measure_one(
+    path: &Path,
+    processes: usize,
+    workers: usize,
+    said: &str,
+) -> Result<(), Box<dyn Error>> {
     let mut all = std::iter::once(&TIMESTAMPS).chain(&RESULTS);
-    let measured = all.find(|it| it.said == *said).ok_or(crate::USAGE)?;
+    let measured = all.find(|it| it.said == said).ok_or("nothing is measured under that name")?;
     let (started, cpu) = (Instant::now(), ProcessTime::now());
     let busiest = match workers {
         0 if measured.by == By::Results => whole(path, measured.level).map(|()| None)?,
@@ -209,7 +213,7 @@ fn on_workers(
             paths: vec![path.to_owned()],
             share: Share::All,
             claim: Claim::new(measured.level).by(measured.by),
-            find_level: |name| Level::parse(name).ok(),
+            own_levels: Vec::new(),
             options: Options { passes, ..Options::default() },
             reading: ReadOptions::default(),
             monitor: monitor.clone(),

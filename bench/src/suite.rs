@@ -12,9 +12,10 @@ mod cases;
 mod page;
 mod plot;
 mod process;
-mod rivals;
+pub(crate) mod rivals;
 
 use crate::checks::machine;
+use crate::flags::SuiteFlags;
 use isolation::VerdictKind;
 use rivals::Rival;
 use serde::{Deserialize, Serialize};
@@ -114,70 +115,30 @@ impl Run {
 /// A benchmark.
 struct Benchmark {
     name: &'static str,
+    about: &'static str,
     run: fn(&mut Run) -> Result<(), Box<dyn Error>>,
 }
 
 const BENCHMARKS: &[Benchmark] = &[
-    Benchmark { name: "growth", run: cases::growth },
-    Benchmark { name: "stages", run: cases::stages },
-    Benchmark { name: "every-level", run: cases::every_level },
-    Benchmark { name: "workloads", run: cases::workloads },
-    Benchmark { name: "corpus", run: cases::corpus },
-    Benchmark { name: "side-by-side", run: cases::side_by_side },
-    Benchmark { name: "ablations", run: cases::ablations },
-    Benchmark { name: "online", run: cases::online },
-    Benchmark { name: "rivals", run: rivals::run },
-    Benchmark { name: "printed", run: cases::printed },
+    Benchmark { name: "growth", about: "How checks grow with the history", run: cases::growth },
+    Benchmark { name: "stages", about: "What the stages of a check take", run: cases::stages },
+    Benchmark { name: "every-level", about: "Every level", run: cases::every_level },
+    Benchmark { name: "workloads", about: "Every workload", run: cases::workloads },
+    Benchmark { name: "corpus", about: "Histories of papers and other tools", run: cases::corpus },
+    Benchmark { name: "side-by-side", about: "Strategies beside each other", run: cases::side_by_side },
+    Benchmark { name: "ablations", about: "What single passes are worth", run: cases::ablations },
+    Benchmark { name: "online", about: "The online checker", run: cases::online },
+    Benchmark { name: "rivals", about: "Other programs on the same files", run: rivals::run },
+    Benchmark { name: "printed", about: "The tables of the other commands", run: cases::printed },
 ];
 
-/// The names of the benchmarks of a run.
-pub(crate) fn names() -> Vec<&'static str> {
-    BENCHMARKS.iter().map(|it| it.name).collect()
-}
-
-/// What was asked for.
-struct Request {
-    wanted: Vec<&'static Benchmark>,
-    results: PathBuf,
-    rivals: Vec<Rival>,
-    divisor: usize,
-    is_baseline: bool,
-}
-
-impl Request {
-    fn parse(name: &str, mut arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
-        let wanted: Vec<&Benchmark> =
-            BENCHMARKS.iter().filter(|it| name == "all" || it.name == name).collect();
-        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
-        let mut request = Self { wanted, results, rivals: Vec::new(), divisor: 1, is_baseline: false };
-        loop {
-            arguments = match arguments {
-                [] => return Ok(request),
-                ["--peer", given, rest @ ..] => {
-                    request.rivals.push(given.parse()?);
-                    rest
-                }
-                ["--results", folder, rest @ ..] => {
-                    request.results = PathBuf::from(folder);
-                    rest
-                }
-                ["--small", rest @ ..] => {
-                    request.divisor = 10;
-                    rest
-                }
-                ["--record", rest @ ..] => {
-                    request.is_baseline = true;
-                    rest
-                }
-                _ => return Err(crate::USAGE.into()),
-            };
-        }
-    }
+/// The names of the benchmarks, and what they measure.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BENCHMARKS.iter().map(|it| (it.name, it.about))
 }
 
 /// Draws the picture of the README from the recorded baseline.
-pub(crate) fn chart(results: &str) -> Result<(), Box<dyn Error>> {
-    let results = Path::new(results);
+pub(crate) fn chart(results: &Path) -> Result<(), Box<dyn Error>> {
     let cases = baseline::load(&results.join("baseline.jsonl"))?;
     let file = results.join("rivals.svg");
     std::fs::write(&file, page::rivals_picture(&cases))?;
@@ -186,8 +147,7 @@ pub(crate) fn chart(results: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// Runs one benchmark, or all, and writes down what came out.
-pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
-    let request = Request::parse(name, arguments)?;
+pub(crate) fn run(name: &str, flags: SuiteFlags) -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
     let scratch = tempfile::tempdir()?;
     let corpus = crate::checks::inputs::corpus(scratch.path()).unwrap_or_else(|missing| {
@@ -197,21 +157,21 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> 
     let mut run = Run {
         scratch,
         corpus,
-        divisor: request.divisor,
-        rivals: request.rivals,
+        divisor: if flags.small { 10 } else { 1 },
+        rivals: flags.peer,
         cases: Vec::new(),
         printed: Vec::new(),
     };
-    for benchmark in &request.wanted {
+    for benchmark in BENCHMARKS.iter().filter(|it| name == "all" || it.name == name) {
         let begun = Instant::now();
         (benchmark.run)(&mut run)?;
         println!("== {}: {:.0} s\n", benchmark.name, begun.elapsed().as_secs_f64());
     }
-    std::fs::create_dir_all(&request.results)?;
-    let recorded = request.results.join("baseline.jsonl");
+    std::fs::create_dir_all(&flags.results)?;
+    let recorded = flags.results.join("baseline.jsonl");
     let changes = baseline::compare(&baseline::load(&recorded)?, &run.cases);
     println!("{}", changes.summary());
-    if request.is_baseline {
+    if flags.record {
         baseline::save(&recorded, &run.cases)?;
     }
     let told = page::Told {
@@ -221,9 +181,9 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> 
         cases: &run.cases,
         printed: &run.printed,
         changes: &changes,
-        is_baseline: request.is_baseline,
+        is_baseline: flags.record,
     };
-    told.write(&request.results)?;
-    println!("written: {}", request.results.display());
+    told.write(&flags.results)?;
+    println!("written: {}", flags.results.display());
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! operations writes; a transaction whose key was overwritten since its start is aborted and left out. Arrivals are
 //! late by up to 4000 transactions, in batches of 500, as in Chronos and Aion (Li et al., ICDE 2025) §VI.
 
+use crate::flags::TimestampsPart;
 use checker::timestamped::online::{Online, Settings};
 use checker::timestamped::{self, Streamed};
 use cpu_time::ProcessTime;
@@ -166,20 +167,18 @@ fn add(builder: &mut Builder, txn: &Txn) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-pub(crate) fn run(transactions: usize) -> Result<(), Box<dyn Error>> {
-    offline(transactions)?;
-    online(transactions)?;
-    socket(transactions)
-}
-
-/// One part alone.
-pub(crate) fn run_part(transactions: usize, part: &str) -> Result<(), Box<dyn Error>> {
+/// All parts but the one that takes as long as it is let, or one.
+pub(crate) fn run(transactions: usize, part: Option<TimestampsPart>) -> Result<(), Box<dyn Error>> {
     match part {
-        "offline" => offline(transactions),
-        "online" => online(transactions),
-        "sustained" => sustained(transactions),
-        "socket" => socket(transactions),
-        _ => Err("the parts are offline, online, sustained and socket".into()),
+        None => {
+            offline(transactions)?;
+            online(transactions)?;
+            socket(transactions)
+        }
+        Some(TimestampsPart::Offline) => offline(transactions),
+        Some(TimestampsPart::Online) => online(transactions),
+        Some(TimestampsPart::Sustained) => sustained(transactions),
+        Some(TimestampsPart::Socket) => socket(transactions),
     }
 }
 

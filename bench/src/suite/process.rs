@@ -73,23 +73,28 @@ fn once(file: &Path, how: &How<'_>) -> Result<Said, Box<dyn Error>> {
 }
 
 /// The process that is measured.
-pub(crate) fn measure_one(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
-    let [file, level, strategy, without, limit_s] = arguments else { return Err(crate::USAGE.into()) };
+pub(crate) fn measure_one(
+    file: &Path,
+    level: &str,
+    strategy: &str,
+    without: &str,
+    limit_s: u64,
+) -> Result<(), Box<dyn Error>> {
     let (started, clock) = (ProcessTime::now(), Instant::now());
-    let loaded = read_path(file.as_ref(), &ReadOptions { lenient: true, ..ReadOptions::default() })?;
+    let loaded = read_path(file, &ReadOptions { lenient: true, ..ReadOptions::default() })?;
     let read_s = started.elapsed().as_secs_f64();
     let history = &loaded.history;
     let level = Level::parse(level).map_err(|unknown| unknown.to_string())?;
-    let budget = Budget::unlimited().with_timeout(Duration::from_secs(limit_s.parse()?));
+    let budget = Budget::unlimited().with_timeout(Duration::from_secs(limit_s));
     let mut options = Options { budget, ..Options::default() };
-    let (verdict, stages) = if *strategy == BY_TIMESTAMPS {
+    let (verdict, stages) = if strategy == BY_TIMESTAMPS {
         let report = timestamped::check(history, level, &options)?;
         let is_accepted = report.findings.is_empty();
         let verdict = if is_accepted { VerdictKind::Accepted } else { VerdictKind::Violated };
         (verdict.to_string(), Vec::new())
     } else {
         options.strategy = strategy.parse()?;
-        if *without != "-" {
+        if without != "-" {
             options.passes = options.passes.without(without)?;
         }
         let outcome = evidence::check(history, level, &options);

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use workload::{Settings, Workload};
 
 /// A program that checks histories, too.
+#[derive(Clone, Debug)]
 pub(crate) struct Rival {
     name: String,
     format: Format,
