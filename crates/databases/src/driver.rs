@@ -298,12 +298,13 @@ impl Failure {
 
     /// A connection attempt to a server that failed.
     pub(crate) fn unreachable(server: String, error: &(dyn std::error::Error + 'static)) -> Self {
-        let causes = std::iter::successors(Some(error), |error| error.source());
+        let causes = || std::iter::successors(Some(error), |error| error.source());
+        let mut said: Vec<String> = causes().map(ToString::to_string).collect();
+        said.dedup();
         // The kind says it without the number: "connection refused".
-        let io = causes.filter_map(|error| error.downcast_ref::<std::io::Error>()).last();
+        let io = causes().filter_map(|error| error.downcast_ref::<std::io::Error>()).last();
         let is_known = |error: &&std::io::Error| error.raw_os_error().is_some();
-        let mut cause =
-            io.filter(is_known).map_or_else(|| error.to_string(), |error| error.kind().to_string());
+        let mut cause = io.filter(is_known).map_or_else(|| said.join(": "), |error| error.kind().to_string());
         // Wrapped errors repeat what wraps them, and only the last part says what is wrong.
         if let Some(at) = cause.find("failed to lookup address information") {
             cause = format!("unknown host name ({})", cause.split_off(at));

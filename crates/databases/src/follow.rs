@@ -24,7 +24,7 @@ mod join;
 pub use join::{Join, Joined, Matched, Patience};
 
 use crate::driver::{Failure, Limit};
-use crate::postgres::PostgresConnection;
+use crate::postgres::{Login, PostgresConnection};
 use crate::timestamps::SetSnapshot;
 use decoding::{Cell, Change, Content};
 use join::Told;
@@ -32,7 +32,6 @@ use record::Value;
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio_postgres::Config;
 
 /// What is followed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +60,7 @@ pub struct Changes {
 
 /// Follows a server. See the module.
 pub struct Follower {
-    config: Config,
+    login: Login,
     connection: PostgresConnection,
     options: FollowOptions,
     slot: String,
@@ -99,8 +98,8 @@ const CHANGES_MAX: usize = 20_000;
 const ROWS_MAX: usize = 1_000;
 
 impl Follower {
-    pub(crate) fn open(config: &Config, options: FollowOptions) -> Result<Self, Failure> {
-        let mut connection = PostgresConnection::open(config, Limit::default().for_connecting())?;
+    pub(crate) fn open(login: &Login, options: FollowOptions) -> Result<Self, Failure> {
+        let mut connection = PostgresConnection::open(login, Limit::default().for_connecting())?;
         let slot = options.slot.clone().unwrap_or_else(|| format!("taipan_watch_{}", std::process::id()));
         if !slot.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
             return Err(Failure::mistake(format!(
@@ -132,7 +131,7 @@ impl Follower {
         let known_until = options.resume.unwrap_or(0);
         let is_new = options.resume.is_none();
         Ok(Self {
-            config: config.clone(),
+            login: login.clone(),
             connection,
             options,
             slot,
@@ -163,7 +162,7 @@ impl Follower {
                 "the connection was lost, and the replication slot with it; use --state FOLDER to keep the slot",
             ));
         }
-        self.connection = PostgresConnection::open(&self.config, Limit::default().for_connecting())?;
+        self.connection = PostgresConnection::open(&self.login, Limit::default().for_connecting())?;
         self.boundary = None;
         Ok(())
     }

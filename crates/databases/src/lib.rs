@@ -70,6 +70,7 @@ mod stamped;
 mod store;
 mod target;
 mod timestamps;
+mod tls;
 mod workloads;
 
 pub use driver::{Access, Database, Failure, Fault, Limit, Session};

@@ -13,9 +13,11 @@ use crate::server::mariadb::DataFolder;
 use crate::sql::{Connection, SqlSession, fill};
 use crate::target::{self, Temp, Vendor};
 use crate::timestamps::{self, LogPlace, Logged};
+use crate::tls::{self, Tls};
 use history::Name;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, Params, Row};
+use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, Params, Row, SslOpts};
+use net::Trust;
 use record::{Stamp, Value};
 use rustix::process::Signal;
 use std::fmt;
@@ -77,7 +79,8 @@ impl MariaDb {
     /// The server of a URL, `mysql://user:password@host:port/database`.
     pub fn at(url: &Address, passwords: &Passwords) -> Result<Self, Failure> {
         url.well_formed("MySQL", "MYSQL_PWD")?;
-        let opts = Opts::from_url(&url.expose().replacen("mariadb://", "mysql://", 1))
+        let (rest, tls) = tls::of_mysql(url.expose())?;
+        let opts = Opts::from_url(&rest.replacen("mariadb://", "mysql://", 1))
             .map_err(|error| url.refused("MySQL", &error))?;
         let (has_user, has_password) = (opts.user().is_some(), opts.pass().is_some());
         let mut builder = OptsBuilder::from_opts(opts);
@@ -87,6 +90,9 @@ impl MariaDb {
         }
         if let Some(password) = client.password.filter(|_| !has_password) {
             builder = builder.pass(Some(password.expose()));
+        }
+        if let Tls::With(trust) = tls {
+            builder = builder.ssl_opts(ssl_opts(trust)?);
         }
         let opts = with_our_options(builder);
         let about = MariaDbConnection::open(&opts, Limit::default())?.about()?;
@@ -134,6 +140,20 @@ impl MariaDb {
             }
         })
     }
+}
+
+/// Whom the driver trusts.
+fn ssl_opts(trust: Trust) -> Result<SslOpts, Failure> {
+    let only = |roots| SslOpts::default().with_root_certs(roots).with_disable_built_in_roots(true);
+    Ok(match trust {
+        Trust::System => {
+            let found = net::system_authorities().map_err(|error| Failure::mistake(error.to_string()))?;
+            only(found.into_iter().map(Into::into).collect())
+        }
+        Trust::File(path) => only(vec![path.into()]),
+        Trust::FileForAnyName(path) => only(vec![path.into()]).with_danger_skip_domain_validation(true),
+        Trust::Anybody => SslOpts::default().with_danger_accept_invalid_certs(true),
+    })
 }
 
 /// Rows that an UPDATE found, not only those it changed, are what its condition saw.

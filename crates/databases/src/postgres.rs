@@ -6,7 +6,7 @@ use crate::follow::{FollowOptions, Follower};
 use crate::grammar::{self, Grammar, Sight};
 use crate::isolation::{self, Isolation};
 use crate::matrix::{Console, Scripted};
-use crate::passwords::{Login, Passwords};
+use crate::passwords::{self, Passwords};
 use crate::schema::Schema;
 use crate::secret::Address;
 use crate::server::Server;
@@ -14,8 +14,11 @@ use crate::server::postgres::Cluster;
 use crate::sql::{Connection, SqlSession, fill};
 use crate::target::{self, Temp, Vendor};
 use crate::timestamps::{self, SetSnapshot};
+use crate::tls::{self, Tls};
 use bytes::BytesMut;
 use history::Name;
+#[cfg(feature = "tls")]
+use net::Trust;
 use record::{Stamp, Value};
 use rustix::process::Signal;
 use std::collections::HashMap;
@@ -26,14 +29,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-use tokio_postgres::config::Host;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Client, Config, Error, NoTls, Row, SimpleQueryMessage};
+use tokio_postgres::{Client, Config, Error, NoTls, Row, SimpleQueryMessage, Socket};
+#[cfg(feature = "tls")]
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A PostgreSQL server.
 #[derive(Debug)]
 pub struct Postgres {
-    config: Config,
+    login: Login,
     version: String,
     server: Option<Server>,
     /// The replication slot that remembers which transactions committed, if timestamps are wanted.
@@ -66,8 +72,71 @@ struct CommitLog {
     committed: Vec<u64>,
 }
 
-/// Who connects to what.
-fn login(config: &Config) -> Login<'_> {
+/// Who connects to what, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Login {
+    config: Config,
+    /// Whom to trust; `None`: nothing is encrypted.
+    #[cfg(feature = "tls")]
+    trust: Option<Trust>,
+}
+
+impl Login {
+    fn of(url: &Address, passwords: &Passwords) -> Result<Self, Failure> {
+        url.well_formed("PostgreSQL", "PGPASSWORD")?;
+        let (rest, tls) = tls::of_postgres(url.expose())?;
+        let mut config: Config = rest.parse().map_err(|error: Error| url.refused("PostgreSQL", &error))?;
+        config.application_name(APPLICATION).ssl_mode(match tls {
+            Tls::Never => SslMode::Disable,
+            Tls::IfOffered => SslMode::Prefer,
+            Tls::With(_) => SslMode::Require,
+        });
+        if config.get_password().is_none()
+            && let Some(password) = passwords.of_postgres(&who(&config))?
+        {
+            config.password(password.expose());
+        }
+        Ok(Self {
+            config,
+            #[cfg(feature = "tls")]
+            trust: match tls {
+                Tls::Never => None,
+                Tls::IfOffered => Some(Trust::Anybody),
+                Tls::With(trust) => Some(trust),
+            },
+        })
+    }
+
+    /// A connection; what moves its bytes ends with it.
+    async fn connect(&self) -> Result<Client, Failure> {
+        #[cfg(feature = "tls")]
+        {
+            if let Some(trust) = &self.trust {
+                let config =
+                    net::client_config(trust).map_err(|error| Failure::mistake(error.to_string()))?;
+                return self.connect_by(MakeRustlsConnect::new((*config).clone())).await;
+            }
+        }
+        self.connect_by(NoTls).await
+    }
+
+    async fn connect_by<T>(&self, tls: T) -> Result<Client, Failure>
+    where
+        T: MakeTlsConnect<Socket>,
+        T::Stream: Send + 'static,
+    {
+        let connected = self.config.connect(tls).await;
+        let (client, connection) = connected.map_err(|error| connect_failure(&self.config, error))?;
+        // It ends with the client, or with the connection; the client then reports the error.
+        tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(client)
+    }
+}
+
+/// Who connects to what, for the file of passwords.
+fn who(config: &Config) -> passwords::Login<'_> {
     let user = config.get_user().unwrap_or_default();
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(host)) => host.as_str(),
@@ -75,7 +144,7 @@ fn login(config: &Config) -> Login<'_> {
         _ => "localhost",
     };
     let port = config.get_ports().first().copied().unwrap_or(5432);
-    Login { host, port, database: config.get_dbname().unwrap_or(user), user }
+    passwords::Login { host, port, database: config.get_dbname().unwrap_or(user), user }
 }
 
 /// How the server tells our connections from others.
@@ -84,33 +153,34 @@ const APPLICATION: &str = "taipan";
 impl Postgres {
     /// The server of a URL, `postgres://user:password@host:port/database`.
     pub fn at(url: &Address, passwords: &Passwords) -> Result<Self, Failure> {
-        url.well_formed("PostgreSQL", "PGPASSWORD")?;
-        let parsed = url.expose().parse::<Config>();
-        let mut config = parsed.map_err(|error| url.refused("PostgreSQL", &error))?;
-        config.application_name(APPLICATION);
-        if config.get_password().is_none()
-            && let Some(password) = passwords.of_postgres(&login(&config))?
-        {
-            config.password(password.expose());
-        }
-        let version = PostgresConnection::open(&config, Limit::default())?.version()?;
-        Ok(Self { config, version, server: None, slot: None, log: Mutex::default(), limit: Limit::default() })
+        let login = Login::of(url, passwords)?;
+        let version = PostgresConnection::open(&login, Limit::default())?.version()?;
+        Ok(Self { login, version, server: None, slot: None, log: Mutex::default(), limit: Limit::default() })
     }
 
     /// A private throw-away server, from the programs in `bin` or those installed; removed with the value.
     pub fn temporary(bin: Option<&Path>, settings: &[(String, String)]) -> Result<Self, Failure> {
         let cluster = Cluster::create(bin, settings)?;
         let mut config = Config::new();
+        // The name of the server's socket holds its port.
+        if let Some((_, port)) = settings.iter().rfind(|(name, _)| name == "port") {
+            config.port(port.parse().map_err(|_| Failure::mistake(format!("port={port} is not a port")))?);
+        }
         config
             .host_path(&cluster.folder.path)
             .user("taipan")
             .dbname("postgres")
             .application_name(APPLICATION);
-        let ready = || PostgresConnection::open(&config, Limit::default()).is_ok();
-        let server = Server::start(cluster.folder, cluster.janitor, cluster.command, &ready)?;
-        let version = PostgresConnection::open(&config, Limit::default())?.version()?;
-        Ok(Self {
+        let login = Login {
             config,
+            #[cfg(feature = "tls")]
+            trust: None,
+        };
+        let ready = || PostgresConnection::open(&login, Limit::default()).is_ok();
+        let server = Server::start(cluster.folder, cluster.janitor, cluster.command, &ready)?;
+        let version = PostgresConnection::open(&login, Limit::default())?.version()?;
+        Ok(Self {
+            login,
             version,
             server: Some(server),
             slot: None,
@@ -120,12 +190,12 @@ impl Postgres {
     }
 
     pub(crate) fn open(&self) -> Result<PostgresConnection, Failure> {
-        PostgresConnection::open(&self.config, self.limit)
+        PostgresConnection::open(&self.login, self.limit)
     }
 
     /// Follows the server's change stream.
     pub fn follow(&self, options: FollowOptions) -> Result<Follower, Failure> {
-        Follower::open(&self.config, options)
+        Follower::open(&self.login, options)
     }
 
     /// The URL under which others reach the same server, on this machine.
@@ -255,7 +325,7 @@ impl Database for Postgres {
             return self.kill_connection();
         }
         let Some(server) = &self.server else { return Ok(false) };
-        server.suffer(fault, Signal::INT, &|| PostgresConnection::open(&self.config, self.limit).is_ok())?;
+        server.suffer(fault, Signal::INT, &|| PostgresConnection::open(&self.login, self.limit).is_ok())?;
         Ok(true)
     }
 }
@@ -346,21 +416,12 @@ pub(crate) struct PostgresConnection {
 }
 
 impl PostgresConnection {
-    pub(crate) fn open(config: &Config, limit: Limit) -> Result<Self, Failure> {
+    pub(crate) fn open(login: &Login, limit: Limit) -> Result<Self, Failure> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 Failure::mistake(format!("cannot start a runtime for the connection: {error}"))
             })?;
-        let client = runtime.block_on(async {
-            let connected =
-                async { config.connect(NoTls).await.map_err(|error| connect_failure(config, error)) };
-            let (client, connection) = limit.connecting(connected).await?;
-            // It ends with the client, or with the connection; the client then reports the error.
-            tokio::spawn(async move {
-                let _ = connection.await;
-            });
-            Ok(client)
-        })?;
+        let client = runtime.block_on(async { limit.connecting(login.connect()).await })?;
         Ok(Self {
             client,
             runtime,

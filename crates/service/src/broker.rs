@@ -9,19 +9,21 @@
 //! An entry holds one transaction, or several as lines, in the field `txn`. The protocol is RESP 2.
 
 use crate::intake::{Batch, Intake, Place};
+use net::{Security, Stream, Trust};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where a stream is: `redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME&group=NAME&consumer=NAME`.
+/// Where a stream is: `redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME&group=NAME&consumer=NAME`; `rediss://` by TLS, with the
+/// authorities of this machine or those in `ca=FILE`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BrokerAddress {
+    security: Security,
     host: String,
     user: Option<String>,
     password: Option<String>,
@@ -35,8 +37,14 @@ impl FromStr for BrokerAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || format!("{text}: expected redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME");
-        let rest = text.strip_prefix("redis://").ok_or_else(expected)?;
+        let expected = || {
+            format!("{text}: expected redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME, or rediss://…")
+        };
+        let (security, rest) = match text.split_once("://") {
+            Some(("redis", rest)) => (Security::Plain, rest),
+            Some(("rediss", rest)) => (Security::Tls(Trust::System), rest),
+            _ => return Err(expected()),
+        };
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (login, place) =
             place.rsplit_once('@').map_or((None, place), |(login, place)| (Some(login), place));
@@ -51,6 +59,7 @@ impl FromStr for BrokerAddress {
             }
         };
         let mut address = Self {
+            security,
             host: if host.contains(':') { host.to_owned() } else { format!("{host}:6379") },
             user,
             password,
@@ -64,9 +73,13 @@ impl FromStr for BrokerAddress {
                 Some(("stream", name)) => address.stream = name.to_owned(),
                 Some(("group", name)) => address.group = name.to_owned(),
                 Some(("consumer", name)) => address.consumer = name.to_owned(),
+                Some(("ca", file)) if address.security != Security::Plain => {
+                    address.security = Security::Tls(Trust::File(file.into()));
+                }
+                Some(("ca", _)) => return Err(format!("{text}: ca= needs TLS: write rediss://")),
                 _ => {
                     return Err(format!(
-                        "{text}: unknown option {pair}; expected stream=, group= or consumer="
+                        "{text}: unknown option {pair}; expected stream=, group=, consumer= or ca="
                     ));
                 }
             }
@@ -78,7 +91,8 @@ impl FromStr for BrokerAddress {
 /// Without the password.
 impl fmt::Display for BrokerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "redis://{}/{}?stream={}&group={}", self.host, self.database, self.stream, self.group)
+        let scheme = if self.security == Security::Plain { "redis" } else { "rediss" };
+        write!(f, "{scheme}://{}/{}?stream={}&group={}", self.host, self.database, self.stream, self.group)
     }
 }
 
@@ -101,29 +115,23 @@ enum Reply {
     Nothing,
 }
 
-/// How long a broker may take to answer a call.
+/// How long a broker may take to answer.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// How long a connection to it may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// The pause between two attempts to connect again.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 pub(crate) struct Client {
-    reader: BufReader<TcpStream>,
-    writer: TcpStream,
+    stream: BufReader<Stream>,
 }
 
 impl Client {
     fn connect(address: &BrokerAddress) -> io::Result<Self> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        let connected = address
-            .host
-            .to_socket_addrs()?
-            .find_map(|to| TcpStream::connect_timeout(&to, CONNECT_MAX).map_err(|error| last = error).ok());
-        let writer = connected.ok_or(last)?;
-        writer.set_nodelay(true)?;
-        writer.set_read_timeout(Some(Duration::from_secs(30)))?;
-        writer.set_write_timeout(Some(Duration::from_secs(30)))?;
-        let mut client = Self { reader: BufReader::with_capacity(1 << 18, writer.try_clone()?), writer };
+        let stream = net::connect(&address.host, &address.security, CONNECT_MAX)?;
+        stream.set_read_timeout(ANSWER_MAX)?;
+        let mut client = Self { stream: BufReader::with_capacity(1 << 18, stream) };
         if let Some(password) = &address.password {
             match &address.user {
                 Some(user) => client.ask(&["AUTH", user, password])?,
@@ -146,13 +154,13 @@ impl Client {
         for word in words {
             request += &format!("${}\r\n{word}\r\n", word.len());
         }
-        self.writer.write_all(request.as_bytes())?;
+        self.stream.get_mut().write_all(request.as_bytes())?;
         self.reply(0)
     }
 
     fn line(&mut self) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
-        (&mut self.reader).take(1 << 16).read_until(b'\n', &mut line)?;
+        (&mut self.stream).take(1 << 16).read_until(b'\n', &mut line)?;
         match line.strip_suffix(b"\r\n") {
             Some(line) => Ok(line.to_vec()),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -174,7 +182,7 @@ impl Client {
                 (Err(_), _) => Ok(Reply::Nothing),
                 (Ok(len), b'$') if len <= 512 << 20 => {
                     let mut text = vec![0; len + 2];
-                    self.reader.read_exact(&mut text)?;
+                    self.stream.read_exact(&mut text)?;
                     text.truncate(len);
                     Ok(Reply::Text(text))
                 }
@@ -389,7 +397,10 @@ mod tests {
         assert_eq!((address.user.as_deref(), address.password.as_deref()), (Some("me"), Some("secret")));
         let short: BrokerAddress = "redis://host".parse().expect("a good address");
         assert_eq!(short.to_string(), "redis://host:6379/0?stream=taipan&group=taipan");
-        for wrong in ["http://host", "redis://", "redis://h/x", "redis://h?color=red"] {
+        let secure: BrokerAddress = "rediss://host?ca=/etc/ca.pem".parse().expect("a good address");
+        assert_eq!(secure.security, Security::Tls(Trust::File("/etc/ca.pem".into())));
+        assert_eq!(secure.to_string(), "rediss://host:6379/0?stream=taipan&group=taipan");
+        for wrong in ["http://host", "redis://", "redis://h/x", "redis://h?color=red", "redis://h?ca=f"] {
             assert!(wrong.parse::<BrokerAddress>().is_err(), "{wrong}");
         }
     }

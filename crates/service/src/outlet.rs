@@ -5,9 +5,9 @@
 
 use checker::timestamped::online::{Found, Kind, Named};
 use history::{Name, Timestamp};
+use net::{Security, Trust};
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -231,20 +231,15 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// A receiver at `http://HOST[:PORT]/PATH`.
+    /// A receiver at `http://HOST[:PORT]/PATH` or `https://HOST[:PORT]/PATH`.
     pub fn new(url: &str) -> Result<Self, String> {
-        let rest = url.strip_prefix("http://").ok_or_else(|| {
-            format!("{url}: a webhook is http://HOST[:PORT]/PATH; for https, send to a local proxy")
-        })?;
-        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
-        let (host, path) = (host.to_owned(), format!("/{path}"));
+        let receiver_at = Receiving::parse(url)?;
         let (sender, receiver) = sync_channel::<String>(WAITING_MAX);
         let given_up = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&given_up);
         let thread = std::thread::Builder::new()
             .name("webhook".to_owned())
-            .spawn(move || deliver(&receiver, &address, &host, &path, &counter))
+            .spawn(move || deliver(&receiver, &receiver_at, &counter))
             .map_err(|error| error.to_string())?;
         Ok(Self { sender, thread, given_up })
     }
@@ -266,7 +261,37 @@ impl Webhook {
     }
 }
 
-fn deliver(receiver: &Receiver<String>, address: &str, host: &str, path: &str, given_up: &AtomicU64) {
+/// Where a webhook is.
+struct Receiving {
+    security: Security,
+    /// As the URL has it.
+    host: String,
+    /// Host and port.
+    address: String,
+    path: String,
+}
+
+impl Receiving {
+    fn parse(url: &str) -> Result<Self, String> {
+        let (security, port, rest) = match url.split_once("://") {
+            Some(("http", rest)) => (Security::Plain, 80, rest),
+            Some(("https", rest)) => (Security::Tls(Trust::System), 443, rest),
+            _ => {
+                return Err(format!(
+                    "{url}: a webhook is http://HOST[:PORT]/PATH or https://HOST[:PORT]/PATH"
+                ));
+            }
+        };
+        if security != Security::Plain && !cfg!(feature = "tls") {
+            return Err(format!("{url}: {}", net::NO_TLS));
+        }
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let address = if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
+        Ok(Self { security, host: host.to_owned(), address, path: format!("/{path}") })
+    }
+}
+
+fn deliver(receiver: &Receiver<String>, to: &Receiving, given_up: &AtomicU64) {
     loop {
         let mut text = match receiver.recv_timeout(Duration::from_secs(3600)) {
             Ok(text) => text,
@@ -283,7 +308,7 @@ fn deliver(receiver: &Receiver<String>, address: &str, host: &str, path: &str, g
                 std::thread::sleep(pause);
                 pause *= 4;
             }
-            post(address, host, path, &text).is_ok()
+            post(to, &text).is_ok()
         });
         if !taken {
             given_up.fetch_add(text.lines().count() as u64, Ordering::Relaxed);
@@ -292,11 +317,9 @@ fn deliver(receiver: &Receiver<String>, address: &str, host: &str, path: &str, g
 }
 
 /// Posts once; fine if the answer is 2xx.
-fn post(address: &str, host: &str, path: &str, body: &str) -> io::Result<()> {
-    let address = address.to_socket_addrs()?.next().ok_or(io::ErrorKind::NotFound)?;
-    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+fn post(to: &Receiving, body: &str) -> io::Result<()> {
+    let Receiving { security, host, address, path } = to;
+    let mut stream = net::connect(address, security, TIMEOUT)?;
     write!(
         stream,
         "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-ndjson\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -304,7 +327,7 @@ fn post(address: &str, host: &str, path: &str, body: &str) -> io::Result<()> {
     )?;
     stream.write_all(body.as_bytes())?;
     let mut status = String::new();
-    BufReader::new(Read::take(&stream, 1 << 16)).read_line(&mut status)?;
+    BufReader::new(Read::take(stream, 1 << 16)).read_line(&mut status)?;
     let code = status.split_ascii_whitespace().nth(1).and_then(|code| code.parse::<u16>().ok());
     if code.is_some_and(|code| (200..300).contains(&code)) {
         return Ok(());

@@ -278,50 +278,14 @@ impl Board {
         let inner = self.lock();
         let status = &inner.status;
         let mut out = String::with_capacity(4096);
-        let mut metric = |name: &str, kind: &str, help: &str, value: f64| {
+        for (name, kind, help, value) in METRICS {
             // Writing into a string cannot fail.
             let _ = writeln!(
                 out,
-                "# HELP taipan_{name} {help}\n# TYPE taipan_{name} {kind}\ntaipan_{name} {value}"
+                "# HELP taipan_{name} {help}\n# TYPE taipan_{name} {kind}\ntaipan_{name} {}",
+                value(status)
             );
-        };
-        metric("received_total", "counter", "Transactions that arrived.", status.received as f64);
-        metric("checked_total", "counter", "Transactions whose verdict is final.", status.checked as f64);
-        metric("operations_total", "counter", "Operations that arrived.", status.operations as f64);
-        metric("refused_total", "counter", "Lines that were rejected.", status.refused as f64);
-        metric(
-            "lag_seconds",
-            "gauge",
-            "The longest time from arrival to provisional verdict in the last second.",
-            status.lag_seconds,
-        );
-        metric("queue_batches", "gauge", "Batches that are queued.", status.queue as f64);
-        metric(
-            "provisional",
-            "gauge",
-            "Results that are wrong so far, but not final.",
-            status.provisional as f64,
-        );
-        metric("flips_total", "counter", "How often a provisional verdict changed.", status.flips as f64);
-        metric("memory_bytes", "gauge", "Memory of the process.", status.memory_bytes as f64);
-        metric("state_bytes", "gauge", "Memory of open and recent transactions.", status.state_bytes as f64);
-        metric("spill_bytes", "gauge", "Versions on disk.", status.spill_bytes as f64);
-        metric("evicted_total", "counter", "Keys moved to disk.", status.evicted as f64);
-        metric("fetched_total", "counter", "Fetches from disk.", status.fetched as f64);
-        metric("open_results", "gauge", "Results without a final verdict.", status.open_results as f64);
-        metric(
-            "hurried_total",
-            "counter",
-            "Watermarks advanced early because memory was short.",
-            status.hurried as f64,
-        );
-        metric(
-            "webhook_given_up_total",
-            "counter",
-            "Findings that the webhook did not accept.",
-            status.webhook_given_up as f64,
-        );
-        metric("checkpoints_total", "counter", "Checkpoints written.", status.checkpoints as f64);
+        }
         let _ = writeln!(
             out,
             "# HELP taipan_findings_total Final findings by kind.\n# TYPE taipan_findings_total counter"
@@ -351,17 +315,48 @@ impl Board {
     }
 }
 
-type OfWorker = fn(&WorkerStatus) -> u64;
+/// A number for Prometheus: its name, what kind it is, what it means, and where it comes from.
+type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
+
+const METRICS: [Metric<Status>; 17] = [
+    ("received_total", "counter", "Transactions that arrived.", |it| it.received as f64),
+    ("checked_total", "counter", "Transactions whose verdict is final.", |it| it.checked as f64),
+    ("operations_total", "counter", "Operations that arrived.", |it| it.operations as f64),
+    ("refused_total", "counter", "Lines that were rejected.", |it| it.refused as f64),
+    (
+        "lag_seconds",
+        "gauge",
+        "The longest time from arrival to provisional verdict in the last second.",
+        |it| it.lag_seconds,
+    ),
+    ("queue_batches", "gauge", "Batches that are queued.", |it| it.queue as f64),
+    ("provisional", "gauge", "Results that are wrong so far, but not final.", |it| it.provisional as f64),
+    ("flips_total", "counter", "How often a provisional verdict changed.", |it| it.flips as f64),
+    ("memory_bytes", "gauge", "Memory of the process.", |it| it.memory_bytes as f64),
+    ("state_bytes", "gauge", "Memory of open and recent transactions.", |it| it.state_bytes as f64),
+    ("spill_bytes", "gauge", "Versions on disk.", |it| it.spill_bytes as f64),
+    ("evicted_total", "counter", "Keys moved to disk.", |it| it.evicted as f64),
+    ("fetched_total", "counter", "Fetches from disk.", |it| it.fetched as f64),
+    ("open_results", "gauge", "Results without a final verdict.", |it| it.open_results as f64),
+    ("hurried_total", "counter", "Watermarks advanced early because memory was short.", |it| {
+        it.hurried as f64
+    }),
+    ("webhook_given_up_total", "counter", "Findings that the webhook did not accept.", |it| {
+        it.webhook_given_up as f64
+    }),
+    ("checkpoints_total", "counter", "Checkpoints written.", |it| it.checkpoints as f64),
+];
+
+const OF_WORKERS: [Metric<WorkerStatus>; 5] = [
+    ("pieces_total", "counter", "Pieces of transactions a worker took.", |it| it.pieces as f64),
+    ("keys", "gauge", "Keys a worker has in memory.", |it| it.keys as f64),
+    ("open_results", "gauge", "Results at a worker whose verdict is open.", |it| it.open_results as f64),
+    ("state_bytes", "gauge", "Memory of a worker's part of the state.", |it| it.state_bytes as f64),
+    ("sent_bytes_total", "counter", "Bytes sent to a worker.", |it| it.sent_bytes as f64),
+];
 
 fn worker_metrics(out: &mut String, workers: &[WorkerStatus]) {
-    let metrics: [(&str, &str, &str, OfWorker); 5] = [
-        ("pieces_total", "counter", "Pieces of transactions a worker took.", |it| it.pieces),
-        ("keys", "gauge", "Keys a worker has in memory.", |it| it.keys as u64),
-        ("open_results", "gauge", "Results at a worker whose verdict is open.", |it| it.open_results as u64),
-        ("state_bytes", "gauge", "Memory of a worker's part of the state.", |it| it.state_bytes),
-        ("sent_bytes_total", "counter", "Bytes sent to a worker.", |it| it.sent_bytes),
-    ];
-    for (name, kind, help, value) in metrics {
+    for (name, kind, help, value) in OF_WORKERS {
         let _ = writeln!(out, "# HELP taipan_worker_{name} {help}\n# TYPE taipan_worker_{name} {kind}");
         for worker in workers {
             let _ = writeln!(out, "taipan_worker_{name}{{worker=\"{}\"}} {}", worker.worker, value(worker));
@@ -373,5 +368,5 @@ fn worker_metrics(out: &mut String, workers: &[WorkerStatus]) {
 pub(crate) fn memory_bytes() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/self/statm") else { return 0 };
     let pages = text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * 4096
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }

@@ -79,7 +79,8 @@ pub(crate) struct WatchFlags {
 
     /// Read a Redis stream: redis://HOST?stream=NAME
     ///
-    /// The full form is `redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME&group=NAME`.
+    /// The full form is `redis://[USER:PASSWORD@]HOST[:PORT][/DB]?stream=NAME&group=NAME`; by TLS `rediss://…`, with `&ca=FILE`
+    /// for a certificate authority that this machine does not know.
     #[arg(long, value_name = "URL", help_heading = "Sources")]
     pub(crate) broker: Vec<service::BrokerAddress>,
 
