@@ -102,7 +102,12 @@ fn of_vendor(profile: &Profile, level: Level) -> Result<Asked, String> {
         format!("{} has no level {level}; expected one of: {}", profile.name, level_names(profile))
     })?;
     let judged = found.logical.unwrap_or(found.promises);
-    let vendor = Vendor { database: profile.name, level: found.name, logical: found.logical.is_some() };
+    let vendor = Vendor {
+        database: profile.name,
+        product: profile.title,
+        level: found.name,
+        logical: found.logical.is_some(),
+    };
     let level = Level::parse(judged).map_err(|unknown| unknown.to_string())?;
     Ok(Asked { level, vendor: Some(vendor) })
 }

@@ -50,6 +50,8 @@ impl By {
 pub struct Vendor {
     /// The database.
     pub database: &'static str,
+    /// The same, as its vendor writes it.
+    pub product: &'static str,
     /// Its name for the level.
     pub level: &'static str,
     /// Whether plain reads see a snapshot while locking reads and writes see the newest state, so that each transaction
@@ -58,17 +60,9 @@ pub struct Vendor {
 }
 
 impl Vendor {
-    /// What its vendor calls it: `PostgreSQL's REPEATABLE READ`.
+    /// The level as its vendor writes it, with the product.
     pub fn title(&self) -> String {
-        let database = match self.database {
-            "postgres" => "PostgreSQL",
-            "mariadb" => "MariaDB",
-            "mysql" => "MySQL",
-            "sqlite" => "SQLite",
-            "duckdb" => "DuckDB",
-            other => other,
-        };
-        format!("{database}'s {}", self.level.replace('-', " ").to_uppercase())
+        format!("{}'s {}", self.product, self.level.replace('-', " ").to_uppercase())
     }
 
     /// What the database's level is judged as: a level of the table, of whole transactions or of their halves.

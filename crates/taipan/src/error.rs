@@ -1,6 +1,6 @@
 //! What can go wrong, as types with sentences.
 
-use crate::files::Ended;
+use crate::ended::Ended;
 use crate::policy::BadClaim;
 use history::formats::{Located, ReadError};
 use std::fmt;

@@ -38,10 +38,12 @@ mod patient;
 mod reading;
 mod required;
 
+pub use crate::ended::Ended;
 pub use all_levels::AllLevels;
 pub use checker::{Checked, Checker};
 pub use limits::{Guard, Limits, peak_bytes, resident_bytes};
-pub use opened::{Ended, Opened};
+pub use opened::Opened;
+
 pub use patient::Patient;
 pub use reading::{is_standard_stream, lacking_orders, read, read_until};
 pub use required::{BadRequirement, Requirement};

@@ -23,6 +23,7 @@
 //! * [`files`] — checking files within limits on time and memory.
 //! * [`Error`] — why there is no history to check. A violation is never an error.
 
+mod ended;
 mod error;
 pub mod files;
 mod outcome;

@@ -54,7 +54,7 @@ pub(crate) struct WatchFlags {
     /// Isolation level
     ///
     /// Snapshot isolation or serializability, with or without session order.
-    #[arg(long, value_name = "LEVEL", value_parser = levels(), hide_possible_values = true, default_value = "snapshot-isolation")]
+    #[arg(long, value_name = "LEVEL", value_parser = levels(), hide_possible_values = true, default_value = checker::Level::SNAPSHOT_ISOLATION.name())]
     pub(crate) level: LevelName,
 
     /// Read-your-own-writes policy

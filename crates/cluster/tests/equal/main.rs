@@ -285,7 +285,12 @@ fn processes_that_disagree_and_files_that_are_none_are_told() {
     let size = bytes.len();
     type Change<'a> = &'a (dyn Fn(&mut Job) + Sync);
     let strict = Level::new(Rule::SnapshotIsolation, true, true);
-    let vendor = isolation::Vendor { database: "postgres", level: "repeatable read", logical: false };
+    let vendor = isolation::Vendor {
+        database: "postgres",
+        product: "PostgreSQL",
+        level: "repeatable read",
+        logical: false,
+    };
     let cases: [(Change<'_>, String); 11] = [
         (&|job| job.claim.level = SER, format!("the level is {SER} for process 1 and {SI} for process 0")),
         (&|job| job.claim.level = strict, format!("the level is {strict} for process 1 and {SI}")),

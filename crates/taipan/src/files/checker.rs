@@ -242,7 +242,7 @@ fn let_go(opened: &Opened, claim: &Claim) -> Option<String> {
         format!(
             "{count} operations are not checked: {} lets a transaction see its own writes together with an older snapshot, \
              and their results do not show which they saw",
-            vendor.database
+            vendor.product
         )
     })
 }

@@ -1,6 +1,7 @@
 //! A history that was read, or the reason why a limit ended the reading.
 
 use super::{Guard, cost};
+use crate::ended::Ended;
 use crate::{Claim, History};
 use checker::{Budget, Coverage, LookedAt, Vendor, Verdict};
 use history::Status;
@@ -100,40 +101,26 @@ impl Opened {
     }
 }
 
-/// A file whose reading was ended by a limit.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// The file, as findings name it.
-    pub name: String,
-    /// Which limit, and how much was read.
-    pub reason: String,
-    /// The level in its header.
-    pub(super) level: Option<String>,
-    pub(super) size: Size,
-    pub(super) cost: Cost,
-}
-
-impl Ended {
-    pub(super) fn new(
-        name: String,
-        level: Option<String>,
-        bytes: u64,
-        (transactions, operations, sessions): (u64, u64, u64),
-        guard: &Guard,
-        started: Instant,
-    ) -> Self {
-        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let why = guard.why();
-        Self {
-            name,
-            level,
-            reason: format!("{why} while reading ({transactions} transactions, {bytes} bytes so far)"),
-            size: Size {
-                transactions: count(transactions),
-                operations: count(operations),
-                sessions: count(sessions),
-            },
-            cost: cost(started.elapsed(), Duration::ZERO),
-        }
+/// What was read of a file before a limit ended the reading.
+pub(super) fn ended(
+    name: String,
+    level: Option<String>,
+    bytes: u64,
+    (transactions, operations, sessions): (u64, u64, u64),
+    guard: &Guard,
+    started: Instant,
+) -> Ended {
+    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    let why = guard.why();
+    Ended {
+        name,
+        level,
+        reason: format!("{why} while reading ({transactions} transactions, {bytes} bytes so far)"),
+        size: Size {
+            transactions: count(transactions),
+            operations: count(operations),
+            sessions: count(sessions),
+        },
+        cost: cost(started.elapsed(), Duration::ZERO),
     }
 }

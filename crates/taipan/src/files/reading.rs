@@ -1,6 +1,6 @@
 //! Files, directories, pipes and standard input, read until a limit is passed.
 
-use super::{Ended, Guard, Patient};
+use super::{Guard, Patient, opened};
 use crate::{Error, History, Level, refusal};
 use checker::{Orders, Undecided};
 use history::Interrupt;
@@ -21,7 +21,7 @@ pub fn read(file: &Path, reading: &ReadOptions, guard: &Guard) -> Result<Loaded,
         ReadError::Interrupted { transactions, operations, sessions, bytes, level, .. } => {
             let size = (transactions, operations, sessions);
             let name = file.display().to_string();
-            Error::Ended(Box::new(Ended::new(name, level, bytes, size, guard, started)))
+            Error::Ended(Box::new(opened::ended(name, level, bytes, size, guard, started)))
         }
         error => error.into(),
     })
