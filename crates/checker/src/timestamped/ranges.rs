@@ -135,6 +135,9 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
         snapshot: u32,
         ordered: Option<Direction>,
     ) {
+        if !self.goes_on(keys.len() + rows.len()) {
+            return;
+        }
         self.rows.fill(rows);
         self.compare_shape(txn, op, rows, ordered);
         for &key in keys {
@@ -198,6 +201,9 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
             Some(key) => key.index()..key.index() + 1,
             None => 0..self.history.keys().len(),
         };
+        if !self.goes_on(keys.len()) {
+            return;
+        }
         for key in keys.map(KeyId::new) {
             let (outside, other) = self.state.seen(key, snapshot);
             let local = self.locals.get(key, &self.state).unwrap_or(&self.untouched);

@@ -15,16 +15,16 @@ use super::step::{Interned, Local, Look, Misfit, Read, Rules};
 use super::view::View;
 use super::{Axiom, Content, Finding};
 use history::{History, KeyId, OpId, Point, PointKind, Timestamp, TxnId, ValueId};
-use isolation::{Options, Undecided};
-
-/// How many transactions pass between two looks at the budget.
-const PATIENCE: usize = 4096;
+use isolation::{Meter, Options, Undecided};
 
 /// A replay in progress.
 pub(super) struct Replay<'h, F> {
     pub(super) history: &'h History,
     pub(super) rules: Rules<Interned<'h>>,
-    options: &'h Options,
+    /// Counts operations, and keys of operations on many of them.
+    meter: Meter<'h>,
+    /// The budget was used up within a transaction.
+    gave_up: Option<Undecided>,
     serial: bool,
     pub(super) state: State,
     pub(super) locals: Locals,
@@ -48,7 +48,8 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
         Self {
             history,
             rules: Rules { values: Interned { values: history.values() }, ryow: options.ryow },
-            options,
+            meter: options.budget.meter(),
+            gave_up: None,
             serial,
             state: State::new(history, keep_old),
             locals: Locals::default(),
@@ -63,18 +64,27 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
     /// Replays all transactions, each at the moment of its commit.
     pub(super) fn by_commit(&mut self, order: &Order) -> Result<(), Undecided> {
         for (rank, &txn) in order.by_rank.iter().enumerate() {
-            if rank.is_multiple_of(PATIENCE) {
-                self.options.budget.exhausted().map_or(Ok(()), Err)?;
-            }
             if Order::floor_may_rise(rank) {
                 self.state.drop_below(order.floor(rank));
             }
             let snapshot = order.snapshot[rank];
             self.observe(txn, snapshot);
+            self.goes_on(1);
+            if let Some(why) = self.gave_up.take() {
+                return Err(why);
+            }
             self.commit(txn, rank, snapshot, order);
             self.tell();
         }
         Ok(())
+    }
+
+    /// So many steps more; whether the budget allows them.
+    pub(super) fn goes_on(&mut self, steps: usize) -> bool {
+        if self.gave_up.is_none() {
+            self.gave_up = self.meter.steps(steps).err();
+        }
+        self.gave_up.is_none()
     }
 
     fn tell(&mut self) {

@@ -7,8 +7,9 @@ mod compare;
 use compare::Comparison;
 use history::History;
 use history::formats::notation;
-use isolation::{Level, Options, Ryow};
+use isolation::{Budget, Level, Options, Ryow, Undecided};
 use oracle::tiny::{Mix, Random, Shape};
+use taipan_checker::timestamped;
 
 /// A quarter of the random histories where time is short.
 fn seeds(count: u64) -> std::ops::Range<u64> {
@@ -83,5 +84,22 @@ fn histories_that_only_an_order_against_sessions_explains() {
             let history = notation::parse(&text).expect("the notation is right");
             compare(&history, &levels, 40, parts as u64, &text);
         }
+    }
+}
+
+/// An operation on many keys takes as long as there are keys: a replay asks at each, not now and then.
+#[test]
+fn a_replay_asks_whenever_it_looks_at_many_keys() {
+    let write = "s0: w(a,1) w(b,2) w(c,3)@@1..2\n".to_owned();
+    for operation in ["scan(a..d)=[a:1 b:2 c:3]", "q(value>=2)=[b:2 c:3]", "u(value=9 -> 4)"] {
+        let line = |it: usize| format!("s{it}: {operation}@@{}..{}\n", 10 * it, 10 * it + 1);
+        let history = notation::parse(&(write.clone() + &(1..=50).map(line).collect::<String>()));
+        let history = history.expect("the notation is right");
+        let budget = Budget::unlimited().with_steps(u64::MAX, Undecided::Timeout);
+        let options = Options { budget: budget.clone(), ..Options::default() };
+        let verdict = timestamped::judge(&history, Level::SERIALIZABLE, &options).0.verdict;
+        assert_eq!(verdict.name(), "accepted", "{operation}");
+        let asked = u64::MAX - budget.steps_left().expect("they are counted");
+        assert!(asked >= 50, "{operation}: asked {asked} times");
     }
 }
