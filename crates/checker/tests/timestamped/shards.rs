@@ -1,6 +1,7 @@
 //! Shards against the whole: whatever the cut and the number of shards, the same outcome with the same argument.
 
 use crate::drawn::{self, Times};
+use history::formats::notation;
 use history::{Builder, Copier, History, Id, TxnId};
 use isolation::{Level, Options, Outcome, Rule, Verdict};
 use oracle::tiny::{Random, Shape};
@@ -44,6 +45,10 @@ fn suspects(parts: &[History], level: Level, shards: usize, random: &mut Random)
     let mut sessions = Sessions::new(level);
     let digested: Vec<_> =
         parts.iter().enumerate().map(|(order, part)| digest(part, order as u64, shards, level)).collect();
+    for (part, digested) in parts.iter().zip(&digested) {
+        let committed = part.transactions().filter(|txn| txn.is_committed()).count();
+        assert_eq!(digested.committed, committed as u64, "whatever their timestamps");
+    }
     let mut first_after = vec![i64::MAX; parts.len() + 1];
     for (number, part) in digested.iter().enumerate().rev() {
         let first = part.commits.map_or(i64::MAX, |(first, _)| first.physical);
@@ -166,4 +171,13 @@ fn what_comes_after_it_was_said_not_to_is_noticed() {
     assert_eq!(stronger(causal), Some(Level::new(Rule::SnapshotIsolation, true, false)));
     assert_eq!(stronger(Level::STRICT_SERIALIZABLE), None);
     assert_eq!(applies(causal, &Options::default()), Err(Whole::Level));
+}
+
+/// A history is refused as empty only if nothing in it committed.
+#[test]
+fn what_committed_is_counted_without_timestamps_too() {
+    for text in ["s1: w(x,1)", "s1: w(x,1)@@5..2"] {
+        let part = notation::parse(text).expect("the notation is right");
+        assert_eq!(digest(&part, 0, 2, LEVELS[0]).committed, 1, "{text}");
+    }
 }

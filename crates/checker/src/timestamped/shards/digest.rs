@@ -82,7 +82,7 @@ pub fn digest(part: &History, order: u64, shards: usize, level: Level) -> Digest
         work.transaction(part.transaction(txn), commit);
     }
     work.initial();
-    let committed = txns.len() as u64;
+    let committed = part.transactions().filter(|txn| txn.is_committed()).count() as u64;
     let commits = txns.first().zip(txns.last()).map(|(first, last)| (first.0, last.0));
     let mut suspects = work.suspects;
     let serial = level.rule == Rule::Serializable;
