@@ -153,7 +153,7 @@ impl Online {
             return;
         }
         let (newest, arrived, watermark) = (self.newest, self.clock.arrived, self.watermark);
-        // At the end of a stream nobody can follow any more.
+        // At the end of a stream no other can follow any more.
         let is_over = watermark == Stamp::MAX;
         let mut told = Vec::new();
         let mut suspects = std::mem::take(&mut self.clock.suspects);
@@ -161,7 +161,7 @@ impl Online {
             // What was believed then may not be any more.
             suspect.newest = suspect.newest.min(newest);
             let is_early = arrived < suspect.arrival + RECENT as u64;
-            if is_over || is_early || !self.clock.is_far(newest, suspect.commit) {
+            if is_early || !self.clock.is_far(newest, suspect.commit) {
                 return is_early && !is_over;
             }
             let is_certain = suspect.newest <= watermark;
