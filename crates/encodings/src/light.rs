@@ -121,7 +121,7 @@ impl Rounds {
         // A closure takes at most so much; see [`crate::reach`].
         let room = constraints.nodes.saturating_mul(constraints.nodes) / 16;
         for round in (1..=ROUNDS_MAX).take_while(|round| round * room <= ROOM_MAX) {
-            let Ok(reach) = Reach::of(constraints.nodes, &edges) else { break };
+            let Ok(reach) = Reach::of(constraints.nodes, &edges, &options.budget) else { break };
             let before = edges.len();
             let closes = |&(from, to): &Edge| reach.reaches(to, from);
             open.retain(|var| {

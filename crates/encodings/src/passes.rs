@@ -120,11 +120,11 @@ pub(super) fn prune(constraints: &mut Constraints, budget: &Budget) -> bool {
         if budget.exhausted().is_some() {
             return true;
         }
-        let closure = match reach.take().map_or_else(|| Reach::of(constraints.nodes, &constraints.known), Ok)
-        {
+        let anew = || Reach::of(constraints.nodes, &constraints.known, budget);
+        let closure = match reach.take().map_or_else(anew, Ok) {
             Ok(closure) => closure,
             Err(NoClosure::Cycle) => return false,
-            Err(NoClosure::TooLarge) => return true,
+            Err(NoClosure::TooLarge | NoClosure::GaveUp) => return true,
         };
         let mut found = Vec::new();
         let meter = budget.meter();
@@ -213,7 +213,7 @@ pub(super) fn two_width(constraints: &mut Constraints, budget: &Budget) -> usize
     if edges.len() > TWO_WIDTH_EDGES_MAX {
         return 0;
     }
-    let Ok(reach) = Reach::of(constraints.nodes, &constraints.known) else { return 0 };
+    let Ok(reach) = Reach::of(constraints.nodes, &constraints.known, budget) else { return 0 };
     let mut pairs: FxHashSet<(Lit, Lit)> = FxHashSet::default();
     let meter = budget.meter();
     for (place, &((from, to), lit)) in edges.iter().enumerate() {

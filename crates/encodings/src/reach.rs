@@ -18,6 +18,7 @@
 //! solver, which finds it in the part of its order that an edge disturbs.
 
 use crate::constraints::Edge;
+use isolation::Budget;
 use solver::{Graph, Node};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -60,10 +61,13 @@ pub(super) struct Reach {
 pub(super) enum NoClosure {
     Cycle,
     TooLarge,
+    /// The budget was used up.
+    GaveUp,
 }
 
 impl Reach {
-    pub(super) fn of(nodes: usize, edges: &[Edge]) -> Result<Self, NoClosure> {
+    pub(super) fn of(nodes: usize, edges: &[Edge], budget: &Budget) -> Result<Self, NoClosure> {
+        let meter = budget.meter();
         let graph = Graph::new(nodes, edges);
         let position = topological(&graph).ok_or(NoClosure::Cycle)?;
         let mut order = vec![0; nodes];
@@ -79,10 +83,15 @@ impl Reach {
                 .map(|&it| reach.position[it as usize])
                 .collect();
             let until = reach.unite(place, &after, &mut row);
+            meter.steps((1 + after.len()) * row.len()).map_err(|_| NoClosure::GaveUp)?;
             if reach.bits.len() + row.len() > WORDS_MAX {
                 return Err(NoClosure::TooLarge);
             }
             reach.rows[place as usize] = (until, reach.bits.len() as u32);
+            // Page by page: doubling takes memory faster than anybody can watch.
+            if reach.bits.capacity() - reach.bits.len() < row.len() {
+                reach.bits.reserve_exact(row.len() + reach.bits.len() / 16);
+            }
             reach.bits.extend_from_slice(&row);
         }
         Ok(reach)
@@ -200,6 +209,7 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isolation::Undecided;
     use oracle::tiny::Random;
 
     #[test]
@@ -225,7 +235,8 @@ mod tests {
             }
             // Some of the edges come later.
             let (late, early): (Vec<Edge>, Vec<Edge>) = edges.iter().partition(|_| random.below(4) == 0);
-            let mut reach = Reach::of(nodes, &early).expect("edges that go up make no cycle");
+            let mut reach =
+                Reach::of(nodes, &early, &Budget::unlimited()).expect("edges that go up make no cycle");
             let forward: Vec<Edge> = late.iter().copied().filter(|edge| reach.is_forward(&[*edge])).collect();
             inserted += forward.len();
             assert!(reach.insert(&forward), "edges that go up make no cycle");
@@ -248,6 +259,8 @@ mod tests {
             }
         }
         assert!(inserted > 2_000, "only {inserted} edges came later");
-        assert_eq!(Reach::of(2, &[(0, 1), (1, 0)]).err(), Some(NoClosure::Cycle));
+        assert_eq!(Reach::of(2, &[(0, 1), (1, 0)], &Budget::unlimited()).err(), Some(NoClosure::Cycle));
+        let spent = Budget::unlimited().with_steps(1, Undecided::Timeout);
+        assert_eq!(Reach::of(3, &[(0, 1), (1, 2)], &spent).err(), Some(NoClosure::GaveUp));
     }
 }
