@@ -193,7 +193,10 @@ fn a_long_line_keeps_to_its_limits() {
                 repeat(",{\"a\":1}")
             ),
         ),
-        ("header", format!("{{\"history\":1,\"note\":[1{}]}}\n", repeat(",[]"))),
+        (
+            "header",
+            format!("{{\"history\":1,\"note\":[1{}]}}\n{{\"session\":1,\"ops\":[]}}\n", repeat(",[]")),
+        ),
     ] {
         let file = format!("{name}.jsonl");
         std::fs::write(folder.path().join(&file), text).unwrap();
@@ -201,10 +204,14 @@ fn a_long_line_keeps_to_its_limits() {
         let arguments = ["check", "--timeout", "2", "--max-memory", "80M", "--output", "json", &file];
         let output = taipan(&arguments, folder.path());
         assert!(started.elapsed() < SLACK, "{file} took {:?}", started.elapsed());
-        // A header alone is refused: it has no transactions.
-        assert!(matches!(output.status.code(), Some(0 | 2 | 3)), "{file}: {output:?}");
-        if output.status.code() != Some(3) {
-            assert!(peak(&said(&output)) < 96 << 20, "{file}: {}", said(&output));
+        let is_refused = output.status.code() == Some(3);
+        // A history of the initial state alone has no transactions.
+        assert!(
+            matches!(output.status.code(), Some(0 | 2)) || is_refused && name == "initial",
+            "{file}: {output:?}"
+        );
+        if !is_refused {
+            assert!(peak(&said(&output)) < 88 << 20, "{file}: {}", said(&output));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{Claim, Error, History, LevelNames};
 use checker::Module;
+use serde::Deserialize;
 
 /// Refuses a history and a claim whose answer would say less than it seems to.
 pub(crate) fn says_enough(history: &History, claim: &Claim) -> Result<(), Error> {
@@ -21,10 +22,22 @@ pub(crate) fn is_committed(history: &History) -> Result<(), Error> {
 
 /// Refuses a history of another model, whose operations say nothing of isolation: nothing of it would be checked.
 pub(crate) fn is_checkable(history: &History) -> Result<(), Error> {
-    let header = history.header_extra().and_then(|extra| serde_json::from_str(extra).ok());
-    let not_kept =
-        header.as_ref().and_then(|header: &serde_json::Value| header["jepsen"]["not_kept"].as_str());
-    not_kept.map_or(Ok(()), |why| Err(Error::OtherModel(why.to_owned())))
+    let header: Option<Header> = history.header_extra().and_then(|extra| serde_json::from_str(extra).ok());
+    let not_kept = header.and_then(|header| header.jepsen.not_kept);
+    not_kept.map_or(Ok(()), |why| Err(Error::OtherModel(why)))
+}
+
+/// What of a header says so. Other fields are passed over: they may be as long as the file.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Header {
+    jepsen: Jepsen,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Jepsen {
+    not_kept: Option<String>,
 }
 
 /// Refuses a claim that holds transactions to more than the level they asked for.
