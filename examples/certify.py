@@ -28,6 +28,8 @@ import argparse
 import gzip
 import json
 import sys
+from collections import Counter
+from operator import eq, ge, gt, le, lt, ne
 from types import SimpleNamespace
 
 LEVELS = {  # whether it is serial, counts session order, counts real-time order
@@ -40,6 +42,7 @@ LEVELS = {  # whether it is serial, counts session order, counts real-time order
 }
 SHORT = {"SER": "serializable", "SSER": "strict-serializable", "SI": "snapshot-isolation"}
 POLICIES = ("must", "may", "never")  # whether reads see their own transaction's earlier writes
+COMPARE = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 STATUSES = ("committed", "aborted", "unknown")
 FIELDS = {
     "read": "key value lock", "write": "key value", "append": "key value", "delete": "key", "scan": "from to rows",
@@ -78,10 +81,7 @@ def parse(line):
             raise Malformed("a field is given twice")
         return dict(pairs)
 
-    def refuse(word):
-        raise Malformed(f"{word} is not JSON")
-
-    return json.loads(line, object_pairs_hook=unique, parse_constant=refuse)
+    return json.loads(line, object_pairs_hook=unique, parse_constant=int)  # `int` refuses NaN and Infinity
 
 
 def only(what, it, known):
@@ -133,16 +133,10 @@ def predicate(it):
 
         def holds(held):
             # The column of a row; anything but a row answers to the column `value`.
-            cells = held[1] if held[0] == "row" else (("value", held),)
-            found = next((cell for named, cell in cells if named == column), null)
-            if found == null:
-                return False  # not even `!=`
-            if symbol in ("=", "!="):
-                return (found == constant) == (symbol == "=")
-            if constant is None or found[0] != constant[0] or found[0] not in ("number", "str", "bool"):
-                return False
-            a, b = found[1], constant[1]
-            return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[symbol]
+            found = dict(held[1] if held[0] == "row" else [("value", held)]).get(column, null)
+            is_ordered = constant and found[0] == constant[0] and found[0] in ("number", "str", "bool")
+            # Null satisfies nothing, not even `!=`.
+            return found != null and (symbol in ("=", "!=") or is_ordered) and COMPARE[symbol](found, constant)
 
         return holds
 
@@ -154,7 +148,7 @@ def predicate(it):
             parts.append(lambda held, part=predicate(test): not part(held))
         else:
             for symbol, constant in (test if isinstance(test, dict) else {"=": test}).items():
-                parts.append(compare(column, one_of(symbol, ("=", "!=", "<", "<=", ">", ">=")), constant))
+                parts.append(compare(column, one_of(symbol, COMPARE), constant))
     return lambda held: held is not None and all(part(held) for part in parts)
 
 
@@ -187,14 +181,15 @@ class History:
     """The initial store, the transactions, the level in the header, and all keys."""
 
     def __init__(self, lines):
-        self.level, self.transactions, self.places, lengths, initial = None, [], {}, {}, []
+        self.level, self.transactions, self.places, initial = None, [], {}, []
+        lengths, commits = Counter(), Counter()  # of sessions, so far
         for number, line in enumerate(lines, 1):
             try:
                 it = parse(line) if line.strip() else None
                 if it is not None and not self.transactions and "history" in it and "ops" not in it:
                     self.level, initial = it.get("level"), it.get("initial", [])
                 elif it is not None:
-                    self.transaction(it, lengths)
+                    self.transaction(it, lengths, commits)
             except WRONG_SHAPE + (Malformed,) as error:
                 raise Malformed(f"line {number}: {type(error).__name__}: {error}") from None
         mentioned = (key for txn in self.transactions for op in txn.ops for key in keys_of(op))
@@ -209,16 +204,18 @@ class History:
         self.initial = {(False, int(key)) if key in ints - strings else name(key): content(it) for key, it in pairs}
         self.keys |= self.initial.keys()
 
-    def transaction(self, it, lengths):
+    def transaction(self, it, lengths, commits):
         only("a transaction", it, "session id seq status client db level ops ctx")
         session, status, clock = name(it["session"]), one_of(it.get("status", "committed"), STATUSES), it.get("client")
-        position = lengths[session] = lengths.get(session, -1) + 1
+        position, earlier, is_committed = lengths[session], commits[session], status == "committed"
+        lengths[session] += 1
+        commits[session] += is_committed
         begin, end = (clock["begin"], clock.get("end")) if clock else (None, None)
         called = str(it.get("id", f"{session[1]}:{position}"))
         self.places.setdefault(called, []).append(len(self.transactions))
         self.transactions.append(SimpleNamespace(
-            name=called, session=session, position=position, status=status, is_committed=status == "committed",
-            begin=begin, end=end, ops=[operation(op) for op in it["ops"]]))
+            name=called, session=session, position=position, earlier=earlier, status=status,
+            is_committed=is_committed, begin=begin, end=end, ops=[operation(op) for op in it["ops"]]))
 
     def find(self, mention):
         """A transaction by its name, or by its place where several have the name."""
@@ -305,11 +302,7 @@ def replay(history, level, ryow, skew, order):
     serial, sessions, clocks = LEVELS[level]
     txns, store, written, running, done = history.transactions, dict(history.initial), {}, {}, set()
     committed = [place for place, txn in enumerate(txns) if txn.is_committed]
-    earlier, count = {}, dict.fromkeys((txn.session for txn in txns), 0)  # of its session, how many come before it
-    for place, txn in enumerate(txns):
-        earlier[place] = count[txn.session]
-        count[txn.session] += txn.is_committed
-    count = dict.fromkeys(count, 0)  # how many of the session have committed
+    count = Counter()  # how many of a session have committed
     waiting = sorted((place for place in committed if txns[place].end is not None), key=lambda it: -txns[it].end)
     for now, place in enumerate(order):
         txn = txns[place]
@@ -319,7 +312,7 @@ def replay(history, level, ryow, skew, order):
             while waiting and waiting[-1] in done:
                 waiting.pop()
             first_to_end = txns[waiting[-1]].end if clocks and waiting else None
-            if sessions and count[txn.session] < earlier[place]:
+            if sessions and count[txn.session] < txn.earlier:
                 raise Refused(f"{txn.name} begins before an earlier transaction of its session has committed")
             if None not in (first_to_end, txn.begin) and first_to_end + skew < txn.begin:
                 raise Refused(f"{txn.name} begins before one has committed that had ended by then")
