@@ -471,13 +471,13 @@ fn line(out: &mut Vec<u8>, txn: &Txn) -> std::io::Result<()> {
     writeln!(out, "]}}")
 }
 
-/// The service with a state folder, over TCP: as fast as it takes them, then at 50,000 a second.
+/// The service with a state folder, over TCP: as fast as they are accepted, then at 50,000 a second.
 fn socket(transactions: usize) -> Result<(), Box<dyn Error>> {
     println!(
         "\nservice over TCP with a state folder, two cores, transactions of 8 operations, 1000 keys; wall time"
     );
     for (name, pace, checkpoint_s) in [
-        ("as fast as it takes them", None, 60),
+        ("as fast as they are accepted", None, 60),
         ("at 50,000 a second", Some(50_000.0), 60),
         ("the same, checkpoint every 2 s", Some(50_000.0), 2),
     ] {

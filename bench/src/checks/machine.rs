@@ -13,8 +13,7 @@ pub(crate) fn describe() -> String {
         .and_then(|kilobytes| kilobytes.strip_suffix("kB")?.trim().parse::<f64>().ok())
         .map_or(String::new(), |kilobytes| format!(", {:.0} GB of memory", kilobytes / 1e6));
     format!(
-        "{processor}, {cores} cores{memory}, {}. Seconds are CPU time, reading included; each line is a process \
-         of its own.",
+        "{processor}, {cores} cores{memory}, {}. Seconds are CPU time, reading included; each row is its own process.",
         std::env::consts::OS
     )
 }

@@ -292,7 +292,7 @@ pub(super) fn printed(run: &mut Run) -> Result<()> {
     let sized = |size: usize| run.size(size).to_string();
     let commands: [(&str, Vec<String>); 8] = [
         ("The native formats", vec!["formats".into(), sized(50_000)]),
-        ("The formats of others", vec!["peers".into(), sized(50_000)]),
+        ("Formats of other tools", vec!["peers".into(), sized(50_000)]),
         ("Memory", vec!["memory".into(), sized(50_000)]),
         ("Generators", vec!["generate".into(), sized(30_000)]),
         ("Levels beside their targets, and all at once", vec!["levels".into(), sized(30_000)]),

@@ -77,7 +77,7 @@ impl Told<'_> {
         Section {
             title: "Growth",
             words: "Blind writes on a serializable store: half of the operations reads, a tenth as many keys as transactions, \
-                    24 sessions. From JSON lines, which tell times only where the line says so: those files are longer.",
+                    24 sessions. From JSON lines, with timestamps only where the row says so; those files are larger.",
             pictures: vec![
                 ("growth.svg", lines(&axes, &seconds)),
                 ("growth-memory.svg", lines(&memory, &of_memory)),
@@ -104,7 +104,7 @@ impl Told<'_> {
             }
         };
         let picture = bars(
-            "Where the time goes, milliseconds on the clock",
+            "Where the time goes, in milliseconds of wall time",
             "ms",
             &cases.iter().map(bar).collect::<Vec<_>>(),
         );
@@ -182,7 +182,7 @@ impl Told<'_> {
         Section {
             title: "Strategies",
             words: "The encodings of the papers beside the default, `lazy`, at serializability (Viper's and PolySI's at snapshot \
-                    isolation). A line ends where three seconds were not enough or the question would be too large.",
+                    isolation). A line ends where three seconds were not enough or the encoding would be too large.",
             pictures: vec![("strategies.svg", lines(&axes, &by_series(&grown, |case| case.cpu_s)))],
             head: HEAD.to_vec(),
             rows: cases.into_iter().map(row).collect(),
@@ -211,7 +211,7 @@ impl Told<'_> {
             })
             .collect();
         let picture = bars(
-            "Each pass left out: times what it takes with all",
+            "Each pass left out: times the time with all passes",
             "×",
             &cases
                 .iter()
@@ -229,7 +229,7 @@ impl Told<'_> {
         );
         Section {
             title: "Ablations",
-            words: "Each pass and heuristic that can be left out, left out by itself. Verdicts do not change, unless the time was up.",
+            words: "Each pass and heuristic that can be left out, left out by itself. Verdicts do not change, except for timeouts.",
             pictures: vec![("ablations.svg", picture)],
             head: vec!["what", "passes", "verdict", "CPU s", "times all passes", "peak MB"],
             rows,
@@ -239,7 +239,7 @@ impl Told<'_> {
     fn online(&self) -> Section {
         let cases = self.of("online");
         let axes = Axes {
-            title: "The online checker's memory in the course of a stream",
+            title: "Memory of the online checker during a stream",
             x: "transactions received",
             y: "state, MB",
             log: false,
@@ -262,8 +262,8 @@ impl Told<'_> {
         Section {
             title: "Online",
             words: "Snapshot isolation by timestamps while transactions arrive, late by up to 4,000, in batches of 500; verdicts are \
-                    final after 50,000 transactions (20,000 where memory is limited). The checker's own CPU time; the ratio is to making \
-                    the transactions and putting them into batches.",
+                    final after 50,000 transactions (20,000 where memory is limited). The checker's own CPU time; the ratio is to creating \
+                    the transactions and batching them.",
             pictures: vec![("online.svg", lines(&axes, &samples))],
             head: vec!["stream", "transactions", "thousand a second", "CPU s", "ratio", "largest state MB"],
             rows: rows.collect(),
@@ -290,7 +290,7 @@ impl Told<'_> {
             ]
         });
         Section {
-            title: "Beside programs of others",
+            title: "Compared with other tools",
             words: "The same files in the same run, reading included.",
             pictures: vec![("rivals.svg", rivals_picture(self.cases))],
             head: vec!["history, level", "program", "verdict", "CPU s", "times ours", "wall s", "peak MB"],
@@ -316,8 +316,8 @@ impl Told<'_> {
                 self.minutes, self.machine
             ),
             format!(
-                "What takes less than a second is the best of three; the slowest of the three took {:.0} % more in the middle case and \
-                 {:.0} % more in one of ten. The machine's load at the end was {}: wall time says what else ran.",
+                "Measurements below a second are the best of three; the slowest of the three took {:.0} % more in the median case and \
+                 {:.0} % more in one of ten. The machine's load at the end was {}: wall times show what else ran.",
                 half * 100.0,
                 most * 100.0,
                 self.load

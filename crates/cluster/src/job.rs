@@ -27,7 +27,7 @@ pub struct Job {
     pub setup: Setup,
     /// One history: a file, a folder of shards, or several of either.
     pub paths: Vec<PathBuf>,
-    /// Whose files they are.
+    /// Whether processes share the input files.
     pub share: Share,
     /// What is asked.
     pub claim: Claim,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use timely::worker::Worker;
 
-/// Whose files they are.
+/// Whether processes share the input files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// Every process sees the same files, and reads its part of them.

@@ -641,7 +641,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What an inferred order follows from. What that rests on in turn is found when the whole argument is there.
+    /// What an inferred order follows from. What this relies on in turn is found when the whole argument is there.
     fn because(&self, edges: Vec<Edge>) -> Arc<Argument> {
         Arc::new(Argument::new(edges, Vec::new()))
     }

@@ -1,6 +1,6 @@
 //! How a finding is reported: a few sentences, and the file that replays it.
 
-use crate::case::{Case, StepNo};
+use crate::case::{Act, Case, StepNo};
 use crate::compare::show;
 use crate::examine::{Examined, Finding};
 use crate::execute::{Fate, Run};
@@ -26,12 +26,13 @@ fn describe_difference(difference: &Difference, case: &Case) -> Vec<String> {
         let txn = case.steps.iter().find(|other| other.number == step).map(|other| other.txn.to_string());
         format!("{}.{step}", txn.unwrap_or_default())
     };
+    let whole = |step: StepNo| format!("{} ({})", name(step), beginning(case, step));
     let what = match difference.place {
-        Place::Answer(step) => format!("{} returned different rows", name(step)),
-        Place::Before(step) => format!("{} matched different rows", name(step)),
-        Place::After(step) => format!("{} changed different rows", name(step)),
+        Place::Answer(step) => format!("{} returned different rows", whole(step)),
+        Place::Before(step) => format!("{} matched different rows", whole(step)),
+        Place::After(step) => format!("{} changed different rows", whole(step)),
         Place::Refusal(step) => {
-            format!("{} succeeded inside the transaction and failed outside, or the reverse", name(step))
+            format!("{} succeeded inside the transaction and failed outside, or the reverse", whole(step))
         }
         Place::Table(table) => format!("the table {} differs at the end", case.tables[table.index()]),
     };
@@ -46,6 +47,20 @@ fn describe_difference(difference: &Difference, case: &Case) -> Vec<String> {
         format!("expected:               {alone}"),
         format!("expected when run one by one outside transactions, in the order {}", order.join(", ")),
     ]
+}
+
+/// How much of a statement is told.
+const SQL_LEN_MAX: usize = 60;
+
+/// The beginning of a step's statement.
+fn beginning(case: &Case, number: StepNo) -> String {
+    let step = case.steps.iter().find(|step| step.number == number);
+    let Some(Act::Statement(statement)) = step.map(|step| &step.act) else { return String::new() };
+    let sql = statement.sql.replace('\n', " ");
+    match sql.char_indices().nth(SQL_LEN_MAX) {
+        Some((end, _)) => format!("{}…", &sql[..end]),
+        None => sql,
+    }
 }
 
 /// What servers write when they die of a bug.
@@ -86,10 +101,10 @@ fn seen(case: &Case, run: &Run, number: StepNo) -> Vec<String> {
         };
     };
     match &step.act {
-        crate::case::Act::Statement(statement) if statement.target.is_none() => {
+        Act::Statement(statement) if statement.target.is_none() => {
             vec![format!("returns {}", show(&seen.output))]
         }
-        crate::case::Act::Statement(statement) => {
+        Act::Statement(statement) => {
             let before = statement.before.as_ref().map(|_| format!("matches {}", show(&seen.before)));
             let after = statement.after.as_ref().map(|_| format!("leaves {}", show(&seen.after)));
             before.into_iter().chain(after).collect()

@@ -74,6 +74,9 @@ pub(crate) fn focused(
 }
 
 fn bounds(history: &History, range: Range) -> String {
+    if (range.from, range.to) == (None, None) {
+        return "all keys".to_owned();
+    }
     let show = |key: Option<_>| key.map(|key| history.keys().get(key).to_string()).unwrap_or_default();
     format!("{}..{}", show(range.from), show(range.to))
 }

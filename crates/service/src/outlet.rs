@@ -97,7 +97,11 @@ fn time<S: serde::Serializer>(time: &Option<Timestamp>, out: S) -> Result<S::Ok,
 
 fn sentence(found: &Found) -> String {
     let own = &found.txn.name;
-    let key = found.key.as_ref().map(|key| key.to_string()).unwrap_or_default();
+    let key = match &found.key {
+        Some(Name::Int(number)) => format!("key {number}"),
+        Some(Name::Str(text)) => text.clone(),
+        None => String::new(),
+    };
     let show = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
     let other = found.other.as_ref();
     let other_name = other.map_or("the initial state", |other| other.name.as_str());

@@ -86,9 +86,12 @@ fn text(matrix: &Matrix, flags: &MatrixFlags, console: &mut Console) -> Result<(
     let out = console.out();
     writeln!(out, "{}: anomalies by isolation level\n", matrix.database)?;
     let names = matrix.levels.iter().map(|level| level.name.to_owned()).collect();
-    writeln!(out, "{}", line("", names, matrix))?;
+    let head = line("", names, matrix);
+    let width = head.chars().count();
+    writeln!(out, "{head}")?;
     for row in &matrix.rows {
-        writeln!(out, "{}", line(row.schedule.name, row.cells.iter().map(mark).collect(), matrix))?;
+        let cells = line(row.schedule.name, row.cells.iter().map(mark).collect(), matrix);
+        writeln!(out, "{cells:width$}  {}", row.schedule.words())?;
     }
     writeln!(
         out,
@@ -156,7 +159,7 @@ fn json_lines(matrix: &Matrix, console: &mut Console) -> Result<(), Stop> {
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}\
     table{border-collapse:collapse}th,td{padding:.3rem .8rem;border-bottom:1px solid #8884;text-align:left}\
-    td.x{background:#e5484d33}td.surprise{outline:3px solid #e5484d}details{margin:.3rem 0}\
+    th small{font-weight:400}td.x{background:#e5484d33}td.surprise{outline:3px solid #e5484d}details{margin:.3rem 0}\
     pre{overflow-x:auto;background:#8881;padding:.6rem}@media(prefers-color-scheme:dark){body{background:#111;color:#eee}}";
 
 /// One page that needs nothing beside it; every cell opens to its steps.
@@ -173,9 +176,10 @@ fn page(matrix: &Matrix) -> String {
     for row in &matrix.rows {
         let _ = write!(
             page,
-            "<tr><th title=\"{}\">{}</th>",
+            "<tr><th title=\"{}\">{} <small>{}</small></th>",
             escaped(row.schedule.about),
-            escaped(row.schedule.name)
+            escaped(row.schedule.name),
+            escaped(row.schedule.words())
         );
         for cell in &row.cells {
             let class = match (cell.seen, cell.is_surprising()) {

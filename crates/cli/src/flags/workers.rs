@@ -57,7 +57,7 @@ pub(crate) struct WorkerFlags {
     pub(crate) shards: Whose,
 }
 
-/// Whose files they are.
+/// Whether processes share the input files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Whose {
     /// Every process sees the same files and reads its part of them

@@ -16,6 +16,13 @@ pub struct Schedule {
     pub(super) occurred: fn(&Observed) -> bool,
 }
 
+impl Schedule {
+    /// The anomaly's common name.
+    pub fn words(&self) -> &'static str {
+        self.about.split_once(':').map_or("", |(words, _)| words)
+    }
+}
+
 /// One step of a session, counted from 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
@@ -148,7 +155,7 @@ pub const SCHEDULES: &[Schedule] = &[
     },
     Schedule {
         name: "PMP-write",
-        about: "predicate-many-preceders for a write: a delete removes other rows than the read before it saw",
+        about: "predicate-many-preceders, write: a delete removes other rows than the read before it saw",
         steps: &[
             update(1, "value + 10", "id > 0"),
             select(2, "value = 20"),
@@ -192,7 +199,7 @@ pub const SCHEDULES: &[Schedule] = &[
     },
     Schedule {
         name: "G-single-pred",
-        about: "read skew with predicates: the second predicate read sees a later state",
+        about: "read skew by predicate: the second predicate read sees a later state",
         steps: &[
             select(1, "value % 5 = 0"),
             update(2, "12", "value = 10"),
@@ -204,7 +211,7 @@ pub const SCHEDULES: &[Schedule] = &[
     },
     Schedule {
         name: "G-single-write",
-        about: "read skew with a write: a delete acts on a later state than the read before it",
+        about: "read skew, write: a delete acts on a later state than the read before it",
         steps: &[
             select(1, "id = 1"),
             select(2, ""),
