@@ -55,6 +55,8 @@ pub(super) fn contradicts_itself(
             Operation::DeleteWhere { keys: Some(matched), .. } => {
                 matched.iter().for_each(|&key| set(key, ValueId::ABSENT));
             }
+            Operation::Cas { key, write, ok: Some(true), .. } => set(key, write),
+            Operation::Cas { key, ok: None, .. } => keys.of(key).own = Own::Unsure,
             Operation::Update { count: Some(0), .. } | Operation::DeleteWhere { count: Some(0), .. } => {}
             Operation::Update { .. } | Operation::DeleteWhere { .. } => keys.blur(),
             _ => {}

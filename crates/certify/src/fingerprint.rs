@@ -223,6 +223,13 @@ impl Form<'_> {
                 self.key(key);
                 self.value(value);
             }
+            Operation::Cas { key, expect, write, ok } => {
+                self.tag(11);
+                self.key(key);
+                self.value(expect);
+                self.value(write);
+                self.tag(ok.map_or(2, u8::from));
+            }
             Operation::Scan { range, rows } => {
                 self.tag(6);
                 self.range(range);

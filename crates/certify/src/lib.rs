@@ -311,7 +311,10 @@ fn provable(history: &History, level: Level, options: &Options, core: &[TxnId]) 
     let is_doubtful = |operation: Operation<'_>| {
         matches!(
             operation,
-            Operation::Query { .. } | Operation::Update { .. } | Operation::DeleteWhere { .. }
+            Operation::Query { .. }
+                | Operation::Update { .. }
+                | Operation::DeleteWhere { .. }
+                | Operation::Cas { .. }
         )
     };
     // Of what is not known when the time is up nothing is claimed.
@@ -363,7 +366,9 @@ fn has_doubtful_lists(history: &History) -> bool {
         }
     }
     let overwrites = |operation: Operation<'_>| match operation {
-        Operation::Write { key, .. } | Operation::Delete { key } => keys.contains(&key),
+        Operation::Write { key, .. } | Operation::Delete { key } | Operation::Cas { key, .. } => {
+            keys.contains(&key)
+        }
         _ => false,
     };
     !keys.is_empty()

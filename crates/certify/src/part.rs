@@ -116,6 +116,9 @@ impl Others {
         for &txn in keep {
             for (_, operation) in history.transaction(txn).ops() {
                 passed.results(operation, |key, _| others.keys[key].matters = true);
+                if let Operation::Cas { key, .. } = operation {
+                    others.keys[key].matters = true;
+                }
             }
         }
         let mut ever: Option<FxHashSet<(KeyId, ValueId)>> = None;
@@ -283,6 +286,14 @@ fn written<'h>(history: &History, operation: Operation<'h>) -> Written<'h> {
     let (set, count, keys) = match operation {
         Operation::Write { key, value } => return Written::Key(key, normal(history, value)),
         Operation::Delete { key } => return Written::Key(key, ValueId::ABSENT),
+        Operation::Cas { key, write, ok, .. } => {
+            let value = normal(history, write);
+            return match ok {
+                Some(true) => Written::Key(key, value),
+                Some(false) => Written::Nothing,
+                None => Written::Somewhere(value),
+            };
+        }
         Operation::Update { set, count, keys, .. } => (normal(history, set), count, keys),
         Operation::DeleteWhere { count, keys, .. } => (ValueId::ABSENT, count, keys),
         _ => return Written::Nothing,
@@ -341,6 +352,17 @@ impl Cut<'_> {
         match operation {
             Operation::Write { .. } | Operation::Delete { .. } | Operation::Append { .. } => {
                 self.copy(operation);
+            }
+            // What it found is a read where reads see own writes; else it is let go.
+            Operation::Cas { key, expect, write, ok } => {
+                if ok == Some(true) {
+                    let found = if self.ryow == Ryow::Must { self.seen(key, expect) } else { None };
+                    let (key, write) = (self.key(key), self.value(write));
+                    if let Some(found) = found {
+                        self.builder.read(key, found, Lock::None);
+                    }
+                    self.builder.write(key, write);
+                }
             }
             Operation::Update { .. } | Operation::DeleteWhere { .. } => {
                 if let Written::Keys(keys, value) = written(self.history, operation) {
@@ -458,6 +480,10 @@ impl Cut<'_> {
             Operation::Append { key, value } => {
                 let (key, value) = (self.key(key), self.value(value));
                 self.builder.append(key, value);
+            }
+            Operation::Cas { key, expect, write, ok } => {
+                let (key, expect, write) = (self.key(key), self.value(expect), self.value(write));
+                self.builder.cas(key, expect, write, ok);
             }
             Operation::Scan { range, rows } => {
                 let (range, rows) = (self.range(range), self.rows(rows));

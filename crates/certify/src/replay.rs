@@ -236,6 +236,13 @@ impl<'h> Replay<'h> {
                 self.own.append(key, value);
                 true
             }
+            Operation::Cas { key, expect, write, ok } => {
+                let wrote = self.current(key).equals(Seen::of(values, expect));
+                if wrote {
+                    self.own.set(key, Content::of(values, write));
+                }
+                ok.is_none_or(|ok| ok == wrote)
+            }
             Operation::Scan { range, rows } => {
                 rows.is_none_or(|rows| self.range_fits(range, false, true, rows))
             }

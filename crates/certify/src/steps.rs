@@ -70,6 +70,7 @@ fn writes(history: &History, txn: TxnId, key: Option<KeyId>) -> bool {
         Operation::Write { key: at, .. }
         | Operation::Delete { key: at }
         | Operation::Append { key: at, .. } => key.is_none_or(|key| key == at),
+        Operation::Cas { key: at, ok, .. } => ok != Some(false) && key.is_none_or(|key| key == at),
         Operation::Update { .. } | Operation::DeleteWhere { .. } => true,
         _ => false,
     })
@@ -78,9 +79,9 @@ fn writes(history: &History, txn: TxnId, key: Option<KeyId>) -> bool {
 /// Whether a transaction can have seen what a key holds. Appends and predicate writes build on what is there.
 fn reads(history: &History, txn: TxnId, key: Option<KeyId>) -> bool {
     history.transaction(txn).ops().any(|(_, operation)| match operation {
-        Operation::Read { key: at, .. } | Operation::Append { key: at, .. } => {
-            key.is_none_or(|key| key == at)
-        }
+        Operation::Read { key: at, .. }
+        | Operation::Append { key: at, .. }
+        | Operation::Cas { key: at, .. } => key.is_none_or(|key| key == at),
         Operation::Write { .. } | Operation::Delete { .. } => false,
         _ => true,
     })
@@ -94,6 +95,9 @@ fn saw(history: &History, writer: TxnId, reader: TxnId, key: Option<KeyId>) -> b
             Operation::Write { key, value } => {
                 key == at && (value == seen || is_nothing(history, value, seen))
             }
+            Operation::Cas { key, write, ok, .. } => {
+                ok != Some(false) && key == at && (write == seen || is_nothing(history, write, seen))
+            }
             Operation::Delete { key } => key == at && is_nothing(history, ValueId::ABSENT, seen),
             Operation::Append { key, value } => key == at && history.values_of(seen).contains(&value),
             Operation::Update { .. } | Operation::DeleteWhere { .. } => true,
@@ -104,7 +108,10 @@ fn saw(history: &History, writer: TxnId, reader: TxnId, key: Option<KeyId>) -> b
         Operation::Read { key: at, value, .. } => {
             key.is_none_or(|key| key == at) && (!value.is_known() || wrote(at, value))
         }
-        Operation::Append { key: at, .. } => key.is_none_or(|key| key == at),
+        Operation::Cas { key: at, expect, ok: Some(true), .. } => {
+            key.is_none_or(|key| key == at) && wrote(at, expect)
+        }
+        Operation::Append { key: at, .. } | Operation::Cas { key: at, .. } => key.is_none_or(|key| key == at),
         Operation::Write { .. } | Operation::Delete { .. } => false,
         _ => true,
     })

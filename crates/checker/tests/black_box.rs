@@ -50,6 +50,19 @@ fn predicates() {
 }
 
 #[test]
+fn compare_and_set() {
+    compare(&Shape::swaps(), seeds(3_000), &Options::default());
+    compare(&Shape::swaps_and_everything(), seeds(800), &Options::default());
+    let crowded =
+        Shape { transactions: (3, 7), keys_max: 2, unknown: 25, unique_values: 0, ..Shape::swaps() };
+    compare(&crowded, seeds(800), &Options::default());
+    for ryow in [Ryow::May, Ryow::Never] {
+        let options = Options { ryow, ..Options::default() };
+        compare(&Shape { ryow, ..Shape::swaps() }, seeds(400), &options);
+    }
+}
+
+#[test]
 fn everything_at_once() {
     compare(&Shape::everything(), seeds(1_000), &Options::default());
 }

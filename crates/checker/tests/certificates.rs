@@ -68,8 +68,14 @@ fn policies() -> [Options; 3] {
 #[test]
 fn exhaustive_verdicts_are_certified() {
     for options in policies() {
-        let shapes =
-            [Shape::registers(), Shape::lists(), Shape::ranges(), Shape::predicates(), Shape::everything()];
+        let shapes = [
+            Shape::registers(),
+            Shape::lists(),
+            Shape::ranges(),
+            Shape::predicates(),
+            Shape::everything(),
+            Shape::swaps(),
+        ];
         for shape in shapes {
             expect_none(&shape.with_ryow(options.ryow), seeds(300), &options, exhaustive);
         }
@@ -118,7 +124,7 @@ fn verdicts_by_every_policy_are_certified() {
 
 #[test]
 fn verdicts_on_every_kind_of_operation_are_certified() {
-    for shape in [Shape::ranges(), Shape::predicates(), Shape::everything()] {
+    for shape in [Shape::ranges(), Shape::predicates(), Shape::everything(), Shape::swaps_and_everything()] {
         expect_none(&shape, seeds(200), &Options::default(), pipeline);
     }
 }

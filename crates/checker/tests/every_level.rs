@@ -307,6 +307,16 @@ fn ranges_and_predicates() {
     compare(&Shape::predicates(), seeds(100), &Options::default());
 }
 
+#[test]
+fn compare_and_set() {
+    compare(&Shape::swaps(), seeds(600), &Options::default());
+    compare(&Shape::swaps_and_everything(), seeds(100), &Options::default());
+    for ryow in [Ryow::May, Ryow::Never] {
+        let options = Options { ryow, ..Options::default() };
+        compare(&Shape { ryow, ..Shape::swaps() }, seeds(150), &options);
+    }
+}
+
 /// Nothing but predicate writes, few keys, many that did not take effect.
 #[test]
 fn predicate_writes_that_read_uncommitted_saw() {

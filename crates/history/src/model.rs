@@ -133,6 +133,17 @@ pub enum Operation<'h> {
         /// What.
         value: ValueId,
     },
+    /// Compare and set: writes if the key holds exactly what is expected.
+    Cas {
+        /// Where.
+        key: KeyId,
+        /// What it must hold; [`ValueId::ABSENT`]: nothing.
+        expect: ValueId,
+        /// What is written then; `ABSENT` deletes.
+        write: ValueId,
+        /// Whether it wrote. If it did not, the key held something else.
+        ok: Option<bool>,
+    },
     /// All keys of a range, ascending.
     Scan {
         /// The range.
@@ -188,7 +199,8 @@ impl Operation<'_> {
             Self::Read { key, .. }
             | Self::Write { key, .. }
             | Self::Delete { key }
-            | Self::Append { key, .. } => Some(key),
+            | Self::Append { key, .. }
+            | Self::Cas { key, .. } => Some(key),
             _ => None,
         }
     }
@@ -200,6 +212,7 @@ impl Operation<'_> {
             Self::Write { .. } => "write",
             Self::Delete { .. } => "delete",
             Self::Append { .. } => "append",
+            Self::Cas { .. } => "cas",
             Self::Scan { .. } => "scan",
             Self::Iterate { .. } => "iterate",
             Self::Query { .. } => "query",
@@ -240,7 +253,7 @@ pub(crate) struct PackedOp {
     pub(crate) unused: u16,
     /// The key; for operations on many keys the index into `compounds`.
     pub(crate) a: u32,
-    /// The value.
+    /// The value; what a compare and set expects.
     pub(crate) b: u32,
 }
 
@@ -254,6 +267,8 @@ pub(crate) mod kind {
     pub(crate) const QUERY: u8 = 6;
     pub(crate) const UPDATE: u8 = 7;
     pub(crate) const DELETE_WHERE: u8 = 8;
+    /// Holds its key as `from`, and the key as the one that it changed, if it wrote; `b` is what it expects.
+    pub(crate) const CAS: u8 = 9;
 }
 
 pub(crate) mod flag {
@@ -413,10 +428,23 @@ impl History {
             kind::QUERY => Operation::Query { predicate: predicate(), rows: rows() },
             kind::UPDATE => Operation::Update { predicate: predicate(), set: it.set, count, keys: keys() },
             kind::DELETE_WHERE => Operation::DeleteWhere { predicate: predicate(), count, keys: keys() },
+            kind::CAS => Operation::Cas {
+                key: KeyId(it.from),
+                expect: ValueId(op.b),
+                write: it.set,
+                ok: keys().map(|keys| !keys.is_empty()),
+            },
             other => unreachable!(
                 "operation kind {other}: the builder and the binary reader admit only known kinds"
             ),
         }
+    }
+
+    /// The keys that a conditional write says it changed.
+    pub(crate) fn changed_by(&self, id: OpId) -> Option<&[KeyId]> {
+        let it = self.compounds[self.ops[id].a as usize];
+        (it.rows_len != NO_ID)
+            .then(|| &self.key_lists[it.rows_start as usize..it.rows_start as usize + it.rows_len as usize])
     }
 
     /// The transaction that an operation belongs to.

@@ -13,7 +13,8 @@
 //! decided at every level. Operations are for who reads, writes and shows histories.
 
 use crate::{
-    History, KeyId, OpId, Operation, Point, PointKind, Predicate, Range, Row, Transaction, ValueId, Values,
+    History, KeyId, OpId, Operation, Point, PointKind, Predicate, Range, Row, Transaction, ValueId, ValueRef,
+    Values,
 };
 
 /// A question about a key's value.
@@ -23,6 +24,8 @@ pub enum Test<'h> {
     Present,
     /// Whether it satisfies a predicate.
     Where(&'h Predicate),
+    /// Whether it is exactly this; [`ValueId::ABSENT`]: whether nothing is there.
+    Is(ValueId),
 }
 
 impl<'h> Test<'h> {
@@ -31,6 +34,7 @@ impl<'h> Test<'h> {
         match self {
             Self::Present => value != ValueId::ABSENT,
             Self::Where(predicate) => predicate.holds(values, value),
+            Self::Is(expected) => normal(values, expected) == value,
         }
     }
 
@@ -39,16 +43,28 @@ impl<'h> Test<'h> {
         match self {
             Self::Present => true,
             Self::Where(predicate) => predicate.holds_of_list(values, &is),
+            Self::Is(expected) => is(expected),
         }
     }
 
     /// The values that it compares with.
     pub fn constants(self) -> impl Iterator<Item = ValueId> + use<'h> {
-        let predicate = match self {
-            Self::Present => None,
-            Self::Where(predicate) => Some(predicate),
+        let (predicate, expected) = match self {
+            Self::Present => (None, None),
+            Self::Where(predicate) => (Some(predicate), None),
+            Self::Is(expected) => (None, Some(expected)),
         };
-        predicate.into_iter().flat_map(Predicate::comparisons).map(|(_, constant)| *constant)
+        let compared = predicate.into_iter().flat_map(Predicate::comparisons).map(|(_, constant)| *constant);
+        compared.chain(expected)
+    }
+}
+
+/// `[]` and absent are one thing: what appends start from.
+fn normal(values: &Values, value: ValueId) -> ValueId {
+    if value.as_inline().is_none() && value.is_known() && values.get(value) == ValueRef::List(&[]) {
+        ValueId::ABSENT
+    } else {
+        value
     }
 }
 
@@ -226,6 +242,13 @@ impl History {
                 Primitive::Show { area: Area::Range { range, reverse, to_the_end: exhausted }, rows }
             }
             Operation::Query { predicate, rows } => Primitive::Show { area: Area::Where(predicate), rows },
+            Operation::Cas { key, expect, write, .. } => Primitive::WriteIf(WriteIf {
+                key: Some(key),
+                test: Test::Is(expect),
+                set: write,
+                count: None,
+                keys: self.changed_by(id),
+            }),
             Operation::Update { predicate, set, count, keys } => {
                 Primitive::WriteIf(WriteIf { key: None, test: Test::Where(predicate), set, count, keys })
             }

@@ -155,6 +155,12 @@ impl Tally {
                 self.repeated_writes += usize::from(!self.seen.insert((key, value)));
                 true
             }
+            Operation::Cas { key, write, ok, .. } => {
+                self.unknown_results += usize::from(ok.is_none());
+                self.is_written[key.index()] = true;
+                self.repeated_writes += usize::from(ok != Some(false) && !self.seen.insert((key, write)));
+                true
+            }
             Operation::Delete { key } => {
                 self.is_written[key.index()] = true;
                 true

@@ -189,11 +189,11 @@ fn json_lines() {
             // Operations.
             (
                 "{\"session\":1,\"ops\":[{\"key\":1}]}\n",
-                "1:21: the operation has no `op` = expected \"op\": one of read, write, delete, append, scan, iterate, query, update, delete-where",
+                "1:21: the operation has no `op` = expected \"op\": one of read, write, delete, append, scan, iterate, query, update, delete-where, cas",
             ),
             (
                 "{\"session\":1,\"ops\":[{\"op\":\"wirte\",\"key\":1}]}\n",
-                "1:27: unknown operation \"wirte\" = expected \"op\": one of read, write, delete, append, scan, iterate, query, update, delete-where",
+                "1:27: unknown operation \"wirte\" = expected \"op\": one of read, write, delete, append, scan, iterate, query, update, delete-where, cas",
             ),
             (
                 "{\"session\":1,\"ops\":[{\"op\":\"read\"}]}\n",
@@ -497,21 +497,21 @@ fn the_notation() {
             ),
             (
                 "s1:",
-                "1:4: the line ends here = expected an operation: r(x,1), w(x,1), a(l,1), d(x), scan(a..m)=[b:1], iter(a..m)=[b:1], q(value=1)=[x:1], u(value=1 -> 2), dw(value=1)",
+                "1:4: the line ends here = expected an operation: r(x,1), w(x,1), a(l,1), d(x), scan(a..m)=[b:1], iter(a..m)=[b:1], q(value=1)=[x:1], u(value=1 -> 2), dw(value=1), cas(x,1 -> 2)=ok",
             ),
             (
                 "s1: w(x,1) |",
-                "1:13: the line ends here = expected an operation: r(x,1), w(x,1), a(l,1), d(x), scan(a..m)=[b:1], iter(a..m)=[b:1], q(value=1)=[x:1], u(value=1 -> 2), dw(value=1)",
+                "1:13: the line ends here = expected an operation: r(x,1), w(x,1), a(l,1), d(x), scan(a..m)=[b:1], iter(a..m)=[b:1], q(value=1)=[x:1], u(value=1 -> 2), dw(value=1), cas(x,1 -> 2)=ok",
             ),
             (
                 "s1: | w(x,1)",
-                "1:5: '|' is out of place here = expected an operation: r(x,1), w(x,1), a(l,1), d(x), scan(a..m)=[b:1], iter(a..m)=[b:1], q(value=1)=[x:1], u(value=1 -> 2), dw(value=1)",
+                "1:5: '|' is out of place here = expected an operation: r(x,1), w(x,1), a(l,1), d(x), scan(a..m)=[b:1], iter(a..m)=[b:1], q(value=1)=[x:1], u(value=1 -> 2), dw(value=1), cas(x,1 -> 2)=ok",
             ),
             ("s1: w(x)", "1:8: ')' is out of place here = expected a comma and the value"),
             ("s1: w(x,?)", "1:9: what was written is always known = expected a value"),
             (
                 "s1: x(1)",
-                "1:5: 'x' is out of place here = expected an operation: r(x,1), w(x,1), a(l,1), d(x), scan(a..m)=[b:1], iter(a..m)=[b:1], q(value=1)=[x:1], u(value=1 -> 2), dw(value=1)",
+                "1:5: 'x' is out of place here = expected an operation: r(x,1), w(x,1), a(l,1), d(x), scan(a..m)=[b:1], iter(a..m)=[b:1], q(value=1)=[x:1], u(value=1 -> 2), dw(value=1), cas(x,1 -> 2)=ok",
             ),
             ("s1: r(x,1", "1:10: the line ends here = expected ) at the end of the operation"),
             ("s1: r(_,1)", "1:7: _ means absent and is no key = expected a key; \"_\" if it is called so"),
@@ -582,7 +582,7 @@ fn a_fault_is_shown_in_its_line() {
   |
 2 | {"session":1,"ops":[{"op":"wirte","key":"x"}]}
   |                           ^
-  = expected "op": one of read, write, delete, append, scan, iterate, query, update, delete-where"#,
+  = expected "op": one of read, write, delete, append, scan, iterate, query, update, delete-where, cas"#,
     );
 }
 

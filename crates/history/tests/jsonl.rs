@@ -45,6 +45,6 @@ fn faults_point_at_the_place() {
   |
 2 | {"session":1,"ops":[{"op":"wirte","key":"x"}]}
   |                           ^
-  = expected "op": one of read, write, delete, append, scan, iterate, query, update, delete-where"#,
+  = expected "op": one of read, write, delete, append, scan, iterate, query, update, delete-where, cas"#,
     );
 }

@@ -140,6 +140,7 @@ fn rows_read(history: &History, operation: &Operation<'_>) -> Vec<Row> {
             rows.iter().copied().filter(known).collect()
         }
         Operation::Query { rows: Some(rows), .. } => rows.iter().copied().filter(there).collect(),
+        Operation::Cas { key, expect, ok: Some(true), .. } => vec![Row { key, value: expect }],
         _ => Vec::new(),
     }
 }
@@ -197,6 +198,11 @@ impl OwnWrites {
                 };
                 self.set(key, own);
             }
+            Operation::Cas { key, write, ok, .. } => match ok {
+                Some(true) => self.set(key, Own::Exactly(Content::of(history.values(), write))),
+                Some(false) => {}
+                None => self.set(key, Own::Unsure),
+            },
             Operation::Update { .. } | Operation::DeleteWhere { .. } => {
                 for key in history.keys().ids() {
                     self.set(key, Own::Unsure);
@@ -278,6 +284,9 @@ fn writes_to(history: &History, key: KeyId) -> Vec<Write> {
                 }
                 Operation::Delete { key: at } if at == key => (What::Sets(Content::Absent), true),
                 Operation::Append { key: at, value } if at == key => (What::Appends(value), true),
+                Operation::Cas { key: at, write, ok, .. } if at == key && ok != Some(false) => {
+                    (What::Sets(Content::of(values, write)), ok == Some(true))
+                }
                 Operation::Update { set, .. } => (What::Sets(Content::of(values, set)), false),
                 Operation::DeleteWhere { .. } => (What::Sets(Content::Absent), false),
                 _ => continue,

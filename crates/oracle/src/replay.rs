@@ -76,6 +76,13 @@ impl<'h> Replay<'h> {
                 view.own.insert(key, longer);
                 true
             }
+            Operation::Cas { key, expect, write, ok } => {
+                let wrote = *view.current(key) == Content::of(values, expect);
+                if wrote {
+                    view.own.insert(key, Content::of(values, write));
+                }
+                ok.is_none_or(|ok| ok == wrote)
+            }
             Operation::Scan { range, rows } => {
                 rows.is_none_or(|rows| self.range_fits(view, range, false, true, rows))
             }

@@ -45,12 +45,15 @@ pub(super) enum What<'h> {
 }
 
 /// What a result says about the content that was seen.
+#[derive(Default)]
 pub(super) struct Expected<'h> {
     /// The predicate that was evaluated, and whether it held; none for an item read.
     pub(super) predicate: Option<(Test<'h>, bool)>,
     /// The content that came back, if one did.
     pub(super) content: Option<Content>,
-    /// Whether a predicate write asks: those always build on the transaction's own writes.
+    /// What it was not, where a compare and set failed.
+    pub(super) other_than: Option<Content>,
+    /// Whether a conditional write asks: those always build on the transaction's own writes.
     pub(super) by_write: bool,
 }
 
@@ -76,6 +79,7 @@ impl Expected<'_> {
     pub(super) fn accepts(&self, values: &Values, seen: &Content) -> bool {
         self.predicate.is_none_or(|(test, truth)| test.holds(values, seen) == truth)
             && self.content.as_ref().is_none_or(|content| content == seen)
+            && self.other_than.as_ref().is_none_or(|other| other != seen)
     }
 
     /// Whether an item was read: by a point read, or because it satisfied the predicate.
@@ -185,6 +189,7 @@ fn may_write(operation: &Operation<'_>) -> bool {
             | Operation::Append { .. }
             | Operation::Update { .. }
             | Operation::DeleteWhere { .. }
+            | Operation::Cas { .. }
     )
 }
 
@@ -220,6 +225,7 @@ impl Keys {
             match operation {
                 Operation::Write { key, value } => contents[key.index()].push(Content::of(values, value)),
                 Operation::Append { key, .. } => appended[key.index()] = true,
+                Operation::Cas { key, write, .. } => contents[key.index()].push(Content::of(values, write)),
                 Operation::Update { set, .. } => {
                     contents.iter_mut().for_each(|contents| contents.push(Content::of(values, set)));
                 }
@@ -263,6 +269,13 @@ fn predicate_writes(
             continue;
         }
         for (op, (_, operation)) in txn.ops().enumerate() {
+            if let Operation::Cas { key, ok, .. } = operation {
+                let known = ok.filter(|_| effective);
+                let did = |set: &KeySet| known.is_none_or(|ok| ok == (*set != 0));
+                let matches = [0, 1 << key.0].into_iter().filter(did).collect();
+                choices.push(MatchChoice { txn: txn.id(), op, matches });
+                continue;
+            }
             let (predicate, count, reported) = match operation {
                 Operation::Update { predicate, count, keys, .. }
                 | Operation::DeleteWhere { predicate, count, keys } => (predicate, count, keys),
@@ -336,13 +349,22 @@ fn actions<'h>(
     matched: KeySet,
 ) -> Option<Vec<(KeyId, What<'h>)>> {
     let values = history.values();
-    let item = |content| Expected { predicate: None, content: Some(content), by_write: false };
+    let item = |content| Expected { content: Some(content), ..Expected::default() };
     Some(match operation {
         Operation::Read { value, .. } if !value.is_known() => Vec::new(),
         Operation::Read { key, value, .. } => vec![(key, What::Read(item(Content::of(values, value))))],
         Operation::Write { key, value } => vec![(key, What::Set(Content::of(values, value)))],
         Operation::Delete { key } => vec![(key, What::Set(Content::Absent))],
         Operation::Append { key, value } => vec![(key, What::Append(value))],
+        Operation::Cas { key, expect, write, .. } => {
+            let expect = Some(Content::of(values, expect));
+            let wrote = matched != 0;
+            let (content, other_than) = if wrote { (expect, None) } else { (None, expect) };
+            let found = Expected { predicate: None, content, other_than, by_write: true };
+            let mut actions = vec![(key, What::Read(found))];
+            actions.extend(wrote.then(|| (key, What::Set(Content::of(values, write)))));
+            actions
+        }
         Operation::Scan { rows: None, .. }
         | Operation::Iterate { rows: None, .. }
         | Operation::Query { rows: None, .. } => Vec::new(),
@@ -401,7 +423,7 @@ fn row_action<'h>(values: &Values, test: Test<'h>, key: KeyId, rows: &[Row]) -> 
             content => (true, Some(content)),
         },
     };
-    What::Read(Expected { predicate: Some((test, truth)), content, by_write: false })
+    What::Read(Expected { predicate: Some((test, truth)), content, ..Expected::default() })
 }
 
 fn predicate_write<'h>(
@@ -414,7 +436,7 @@ fn predicate_write<'h>(
     for &key in &keys.all {
         let truth = matched & 1 << key.0 != 0;
         let predicate = Some((Test::Where(predicate), truth));
-        actions.push((key, What::Read(Expected { predicate, content: None, by_write: true })));
+        actions.push((key, What::Read(Expected { predicate, by_write: true, ..Expected::default() })));
         if truth {
             actions.push((key, What::Set(set.clone())));
         }

@@ -13,6 +13,7 @@ fn shapes() -> Vec<(&'static str, Shape)> {
         ("ranges", Shape::ranges()),
         ("predicates", Shape::predicates()),
         ("everything", Shape::everything()),
+        ("compare and set", Shape::swaps()),
     ]
 }
 

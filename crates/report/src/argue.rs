@@ -627,6 +627,7 @@ impl Speaker<'_> {
 fn new_value(operation: Operation<'_>) -> Option<ValueId> {
     match operation {
         Operation::Write { value, .. } | Operation::Append { value, .. } => Some(value),
+        Operation::Cas { write, .. } => Some(write),
         Operation::Update { set, .. } => Some(set),
         _ => None,
     }

@@ -40,7 +40,7 @@ fn undone(history: &History, txn: TxnId, key: KeyId) -> Option<&'static str> {
             Operation::Read { value, .. } if value.is_known() && left.is_none() => found = Some(value),
             Operation::Write { value, .. } => (left, writes) = (Some(value), writes + 1),
             Operation::Delete { .. } => (left, writes) = (Some(ValueId::ABSENT), writes + 1),
-            Operation::Append { .. } => return None,
+            Operation::Append { .. } | Operation::Cas { .. } => return None,
             _ => {}
         }
     }

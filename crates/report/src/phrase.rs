@@ -50,6 +50,15 @@ pub(crate) fn focused(
         Operation::Write { key: at, value: written } => format!("wrote {} = {}", key(at), value(written)),
         Operation::Delete { key: at } => format!("deleted {}", key(at)),
         Operation::Append { key: at, value: added } => format!("appended {} to {}", value(added), key(at)),
+        Operation::Cas { key: at, expect, write, ok } => {
+            let result = match ok {
+                Some(true) => "replaced",
+                Some(false) => "did not find",
+                None => "may have replaced",
+            };
+            let written = if write == ValueId::ABSENT { "nothing".to_owned() } else { value(write) };
+            format!("compared and set {}: {result} {} by {written}", key(at), value(expect))
+        }
         Operation::Scan { range, rows: seen } => {
             format!("scanned {}, saw {}", bounds(history, range), rows(seen))
         }

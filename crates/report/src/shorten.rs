@@ -111,6 +111,9 @@ impl Lens {
 fn note(keys: &mut BTreeMap<KeyId, Seen>, operation: Operation<'_>) {
     let rows: &[Row] = match operation {
         Operation::Read { key, value, .. } | Operation::Write { key, value } => &[Row { key, value }][..],
+        Operation::Cas { key, expect, write, .. } => {
+            &[Row { key, value: expect }, Row { key, value: write }][..]
+        }
         Operation::Append { key, value } => return keys.entry(key).or_default().appended.push(value),
         Operation::Scan { rows, .. } | Operation::Iterate { rows, .. } | Operation::Query { rows, .. } => {
             rows.unwrap_or_default()

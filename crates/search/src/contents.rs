@@ -111,6 +111,8 @@ impl<'h> Contents<'h> {
         }
         match test {
             Test::Present => true,
+            // Such a content is none of the values that anybody names; but a list that was asked for has an id here.
+            Test::Is(_) => false,
             Test::Where(_) => content.0 > self.hidden && holds_of_unseen(self.history, test),
         }
     }

@@ -482,7 +482,7 @@ impl<'h> Walk<'h> {
         }
         self.claimed.push((self.raw_reads.len() as u32, self.claims.len() as u32));
         self.claims.push(claim);
-        self.push_read(RawRead { key: key.0, value: ValueId::UNKNOWN, op: claim.op }, claim.truth);
+        self.push_read(RawRead { key: key.0, value: ValueId::UNKNOWN, op: claim.op }, claim.is_shown());
     }
 
     /// Keeps an outside read, where each is its own.

@@ -222,7 +222,7 @@ impl Restrictor<'_> {
                 self.copier.operation(operation, &mut self.builder);
             }
             (Primitive::WriteIf(write @ WriteIf { key: Some(key), .. }), _) => {
-                self.write_if(&write, key, operation);
+                self.write_if(txn, &write, key, operation);
             }
             // An operation on many keys whose result is unknown constrains nothing.
             _ => self.nothing(),
@@ -236,9 +236,14 @@ impl Restrictor<'_> {
     }
 
     /// A conditional write of one key: as it is, or without what it found.
-    fn write_if(&mut self, write: &WriteIf<'_>, key: KeyId, operation: Operation<'_>) {
+    fn write_if(&mut self, txn: TxnId, write: &WriteIf<'_>, key: KeyId, operation: Operation<'_>) {
         let is_certain = !self.writers.by_predicate && !self.writers.doubtful.contains(&key);
-        if is_certain && !self.writers.partly.contains(&key) {
+        let finds_it = write.changed(key) == Some(true)
+            && write.test.constants().all(|expected| {
+                let seen = self.seen(txn, key, expected);
+                seen.is_known() && seen == self.value(expected)
+            });
+        if is_certain && (finds_it || !self.writers.partly.contains(&key)) {
             self.copier.operation(operation, &mut self.builder);
         } else if write.changed(key) == Some(true) {
             let (key, set) = (self.key(key), self.value(write.set));

@@ -36,6 +36,11 @@ pub struct Claim<'h> {
 }
 
 impl Claim<'_> {
+    /// Whether an item was read: a key was asked for by name, or its row satisfied the test.
+    pub fn is_shown(&self) -> bool {
+        self.truth || matches!(self.test, Test::Is(_))
+    }
+
     /// Whether a value is as claimed. The value of an append is unknown, and present.
     pub fn accepts(&self, contents: &Contents<'_>, value: ValueId) -> bool {
         contents.holds(self.test, value) == self.truth
@@ -67,6 +72,9 @@ pub fn row_of(operation: &Primitive<'_>, key: KeyId) -> ValueId {
 pub fn returned<'h>(operation: &Primitive<'h>) -> impl Iterator<Item = (KeyId, ValueId)> + use<'h> {
     let one = match *operation {
         Primitive::Read { key, value } => Some((key, value)),
+        Primitive::WriteIf(WriteIf { key: Some(key), test: Test::Is(value), keys: Some([_]), .. }) => {
+            Some((key, value))
+        }
         _ => None,
     };
     let rows = operation.rows().iter().map(|row| (row.key, row.value));

@@ -161,7 +161,7 @@ impl Seen<'_> {
     pub(crate) fn is_shown(&self) -> bool {
         match self {
             Self::Value { .. } => true,
-            Self::Claim(claim) | Self::Found(claim) => claim.truth,
+            Self::Claim(claim) | Self::Found(claim) => claim.is_shown(),
         }
     }
 

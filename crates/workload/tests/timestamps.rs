@@ -66,6 +66,13 @@ impl<'h> Replay<'h> {
             Operation::Write { key, value } => put(self.name(key), value, state, writes),
             Operation::Delete { key } => put(self.name(key), ValueId::ABSENT, state, writes),
             Operation::Append { .. } => panic!("lists are replayed on their own"),
+            Operation::Cas { key, expect, write, ok } => {
+                let found = state.get(&self.name(key)).copied().unwrap_or(ValueId::ABSENT);
+                self.expect("cas", ok, Some(found == expect));
+                if found == expect {
+                    put(self.name(key), write, state, writes);
+                }
+            }
             Operation::Scan { range, rows } => {
                 let expected: Vec<_> = self.in_range(state, range).collect();
                 let got = self.named(rows.expect("committed results are known"));

@@ -429,6 +429,8 @@ pub(crate) fn satisfies(condition: &Condition, value: &Datum) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Question {
     Where(Condition),
+    /// Whether it is exactly this.
+    Is(Datum),
 }
 
 impl Question {
@@ -436,6 +438,7 @@ impl Question {
         match test {
             Test::Present => Self::Where(Predicate::All(Vec::new())),
             Test::Where(predicate) => Self::Where(condition_of(values, predicate)),
+            Test::Is(expected) => Self::Is(Datum::of(values, expected)),
         }
     }
 
@@ -443,6 +446,7 @@ impl Question {
     pub(super) fn holds(&self, value: &Datum) -> bool {
         match self {
             Self::Where(condition) => satisfies(condition, value),
+            Self::Is(expected) => expected == value,
         }
     }
 }

@@ -215,9 +215,10 @@ impl<'h, F: FnMut(Finding)> Replay<'h, F> {
             }
             // The value in question stands on the side that has it.
             if let Some(value) = misreported {
-                let (all, expected, seen) = match is_match {
-                    true => (&mut missing, value, Content::Value(ValueId::ABSENT)),
-                    false => (&mut surplus, Content::Value(ValueId::ABSENT), value),
+                let (all, expected, seen) = match (is_match, write.test) {
+                    (true, _) => (&mut missing, value, Content::Value(ValueId::ABSENT)),
+                    (false, Test::Is(found)) => (&mut surplus, value, Content::Value(found)),
+                    (false, _) => (&mut surplus, Content::Value(ValueId::ABSENT), value),
                 };
                 let (op, key) = (Some(op), Some(key));
                 all.push(Finding { axiom: Axiom::External, txn, op, key, other, expected, seen });

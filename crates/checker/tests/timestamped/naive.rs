@@ -131,7 +131,8 @@ pub(crate) fn all_keys(sketch: &Sketch) -> Vec<Name> {
             SketchOp::Read { key, .. }
             | SketchOp::Write { key, .. }
             | SketchOp::Delete { key }
-            | SketchOp::Append { key, .. } => keys.push(key.clone()),
+            | SketchOp::Append { key, .. }
+            | SketchOp::Cas { key, .. } => keys.push(key.clone()),
             SketchOp::Scan { from, to, rows: seen } | SketchOp::Iterate { from, to, rows: seen, .. } => {
                 keys.extend(from.iter().chain(to).cloned());
                 keys.extend(rows(seen));
@@ -228,6 +229,16 @@ impl<'s> Run<'s> {
                 let keys = self.keys.to_vec();
                 self.twice(place, rows);
                 self.rows(place, &keys, rows, |datum| holds(condition, datum));
+            }
+            SketchOp::Cas { key, expect, write, ok } => {
+                let (found, wanted) = (normal(&self.view(key)), normal(expect));
+                let holds = found == wanted;
+                if ok.is_some_and(|ok| ok != holds) {
+                    self.tell(Axiom::External, place, key, &found, true);
+                }
+                if ok.unwrap_or(holds) {
+                    self.set(key, write.clone());
+                }
             }
             SketchOp::Update { condition, set, count, keys } => {
                 self.write_where(place, condition, set.clone(), count, keys);
@@ -593,6 +604,7 @@ fn answer(run: &Run<'_>, op: &mut SketchOp) {
                 *keys = matching;
             }
         }
+        SketchOp::Cas { key, expect, ok: Some(ok), .. } => *ok = normal(&run.view(key)) == normal(expect),
         _ => {}
     }
 }

@@ -111,9 +111,16 @@ fn has_floating(sketch: &Sketch) -> bool {
 }
 
 fn shapes() -> Vec<Shape> {
-    [Shape::registers(), Shape::lists(), Shape::ranges(), Shape::predicates(), Shape::everything()]
-        .map(|shape| Shape { transactions: (1, 12), sessions_max: 4, keys_max: 4, ops_max: 5, ..shape })
-        .to_vec()
+    [
+        Shape::registers(),
+        Shape::lists(),
+        Shape::ranges(),
+        Shape::predicates(),
+        Shape::everything(),
+        Shape::swaps(),
+    ]
+    .map(|shape| Shape { transactions: (1, 12), sessions_max: 4, keys_max: 4, ops_max: 5, ..shape })
+    .to_vec()
 }
 
 #[test]

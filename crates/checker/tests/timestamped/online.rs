@@ -234,9 +234,16 @@ pub(crate) fn safe_watermark(
 }
 
 pub(crate) fn shapes() -> Vec<Shape> {
-    [Shape::registers(), Shape::lists(), Shape::ranges(), Shape::predicates(), Shape::everything()]
-        .map(|shape| Shape { transactions: (1, 14), sessions_max: 4, keys_max: 4, ops_max: 5, ..shape })
-        .to_vec()
+    [
+        Shape::registers(),
+        Shape::lists(),
+        Shape::ranges(),
+        Shape::predicates(),
+        Shape::everything(),
+        Shape::swaps(),
+    ]
+    .map(|shape| Shape { transactions: (1, 14), sessions_max: 4, keys_max: 4, ops_max: 5, ..shape })
+    .to_vec()
 }
 
 fn compare(sketch: &Sketch, level: Level, feed: Feed) -> Result<usize, String> {

@@ -23,16 +23,23 @@ const fn level(rule: Rule, session: bool, realtime: bool) -> (Level, Asked) {
 }
 
 pub(crate) fn shapes() -> Vec<Shape> {
-    [Shape::registers(), Shape::lists(), Shape::ranges(), Shape::predicates(), Shape::everything()]
-        .map(|shape| Shape {
-            transactions: (2, 6),
-            sessions_max: 3,
-            keys_max: 3,
-            ops_max: 3,
-            unknown: 30,
-            ..shape
-        })
-        .to_vec()
+    [
+        Shape::registers(),
+        Shape::lists(),
+        Shape::ranges(),
+        Shape::predicates(),
+        Shape::everything(),
+        Shape::swaps(),
+    ]
+    .map(|shape| Shape {
+        transactions: (2, 6),
+        sessions_max: 3,
+        keys_max: 3,
+        ops_max: 3,
+        unknown: 30,
+        ..shape
+    })
+    .to_vec()
 }
 
 /// A small history with unknown outcomes whose results are often those of some placement.

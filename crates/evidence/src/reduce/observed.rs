@@ -33,8 +33,11 @@ fn is_inside((from, to): &Bounds, key: &Name) -> bool {
 
 /// Whether an operation changes something.
 pub(super) fn is_write(operation: &SketchOp) -> bool {
-    use SketchOp::{Append, Delete, DeleteWhere, Update, Write};
-    matches!(operation, Write { .. } | Delete { .. } | Append { .. } | Update { .. } | DeleteWhere { .. })
+    use SketchOp::{Append, Cas, Delete, DeleteWhere, Update, Write};
+    matches!(
+        operation,
+        Write { .. } | Delete { .. } | Append { .. } | Update { .. } | DeleteWhere { .. } | Cas { .. }
+    )
 }
 
 impl Observed {
@@ -67,7 +70,9 @@ impl Observed {
                     Some(before) => &before & &keys,
                 });
             }
-            SketchOp::Update { .. } | SketchOp::DeleteWhere { .. } => self.everything = true,
+            SketchOp::Update { .. } | SketchOp::DeleteWhere { .. } | SketchOp::Cas { .. } => {
+                self.everything = true
+            }
             _ => {}
         }
     }
@@ -117,7 +122,8 @@ fn key(operation: &SketchOp) -> Option<&Name> {
         SketchOp::Read { key, .. }
         | SketchOp::Write { key, .. }
         | SketchOp::Delete { key }
-        | SketchOp::Append { key, .. } => Some(key),
+        | SketchOp::Append { key, .. }
+        | SketchOp::Cas { key, .. } => Some(key),
         _ => None,
     }
 }

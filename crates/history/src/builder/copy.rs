@@ -204,6 +204,11 @@ impl<'h> Copier<'h> {
                 let (key, value) = (self.key(key, builder), self.value(value, builder));
                 builder.append(key, value);
             }
+            Operation::Cas { key, expect, write, ok } => {
+                let (key, expect) = (self.key(key, builder), self.value(expect, builder));
+                let write = self.value(write, builder);
+                builder.cas(key, expect, write, ok);
+            }
             Operation::Scan { range, rows } => {
                 let (range, rows) = (self.range(range, builder), self.rows(rows, builder));
                 builder.scan(range, rows.as_deref());

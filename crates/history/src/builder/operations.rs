@@ -92,6 +92,18 @@ impl Builder {
         self.push_compound(kind::DELETE_WHERE, 0, OPEN_RANGE, predicate, piece, ValueId::ABSENT, count)
     }
 
+    /// Compare and set; `ok` says whether it wrote.
+    pub fn cas(&mut self, key: KeyId, expect: ValueId, write: ValueId, ok: Option<bool>) -> OpId {
+        let changed = ok.map(|ok| if ok { std::slice::from_ref(&key) } else { &[] });
+        let piece = self.push_keys(changed);
+        let range = Range { from: Some(key), to: None };
+        let op = self.push_compound(kind::CAS, 0, range, NO_ID, piece, write, None);
+        if let Some(op) = self.last_op() {
+            self.history.ops[op].b = expect.0;
+        }
+        op
+    }
+
     /// Sets the client's clock around the last operation.
     pub fn set_op_at(&mut self, span: Span) -> Result<(), BuildError> {
         if span.begin > span.end {

@@ -206,18 +206,18 @@ impl Builder {
                 continue;
             }
             let it = part.compounds[op.a as usize];
-            let writes = matches!(op.kind, kind::UPDATE | kind::DELETE_WHERE);
+            let writes = matches!(op.kind, kind::UPDATE | kind::DELETE_WHERE | kind::CAS);
             let bound = |key: u32| if key == NO_ID { NO_ID } else { translation.keys[key as usize].0 };
             let a = history.compounds.len() as u32;
             history.compounds.push(Compound {
                 from: bound(it.from),
                 to: bound(it.to),
-                predicate: if op.kind < kind::QUERY { NO_ID } else { it.predicate + predicates_before },
+                predicate: if it.predicate == NO_ID { NO_ID } else { it.predicate + predicates_before },
                 rows_start: it.rows_start.wrapping_add(if writes { keys_before } else { rows_before }),
                 set: translation.value(it.set),
                 ..it
             });
-            history.ops.push(PackedOp { a, ..*op });
+            history.ops.push(PackedOp { a, b: translation.value(ValueId(op.b)).0, ..*op });
         }
         let shift = |op: OpId| OpId::new(op.index() + ops_before);
         part.op_clocks.iter().for_each(|(op, span)| history.op_clocks.push(shift(op), span));

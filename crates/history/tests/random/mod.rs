@@ -135,6 +135,7 @@ enum Op {
     Query(Where, Option<Vec<(Name, Value)>>),
     Update(Where, Value, Option<u64>, Option<Vec<Name>>),
     DeleteWhere(Where, Option<u64>, Option<Vec<Name>>),
+    Cas(Name, Value, Value, Option<bool>),
 }
 
 fn operation() -> impl Strategy<Value = Op> {
@@ -157,6 +158,8 @@ fn operation() -> impl Strategy<Value = Op> {
             .prop_map(|(predicate, set, count, keys)| Op::Update(predicate, set, count, keys)),
         1 => (predicate(), count(), keys())
             .prop_map(|(predicate, count, keys)| Op::DeleteWhere(predicate, count, keys)),
+        1 => (name(), value(), value(), any::<Option<bool>>())
+            .prop_map(|(key, expect, write, ok)| Op::Cas(key, expect, write, ok)),
     ]
 }
 
@@ -324,6 +327,11 @@ fn build_operation(builder: &mut Builder, op: &Op) {
             let keys = build_keys(builder, keys);
             builder.delete_where(predicate, *count, keys.as_deref());
         }
+        Op::Cas(key, expect, write, ok) => {
+            let key = builder.key(key.as_ref());
+            let (expect, write) = (build_value(builder, expect), build_value(builder, write));
+            builder.cas(key, expect, write, *ok);
+        }
     }
 }
 
@@ -444,6 +452,9 @@ impl Shown<'_> {
             }
             Operation::DeleteWhere { predicate, count, keys } => {
                 format!("{name} {} {count:?} {:?}", self.predicate(predicate), self.keys(keys))
+            }
+            Operation::Cas { key, expect, write, ok } => {
+                format!("{name} {} {} {} {ok:?}", self.key(key), self.value(expect), self.value(write))
             }
         }
     }

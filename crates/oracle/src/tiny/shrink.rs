@@ -75,6 +75,7 @@ fn forget_result(operation: &mut SketchOp) {
             *rows = None;
         }
         SketchOp::Update { keys, .. } | SketchOp::DeleteWhere { keys, .. } => *keys = None,
+        SketchOp::Cas { ok, .. } => *ok = None,
         _ => {}
     }
 }

@@ -51,6 +51,8 @@ pub enum SketchOp {
     Delete { key: Name },
     /// See [`Operation::Append`].
     Append { key: Name, value: Datum },
+    /// See [`Operation::Cas`].
+    Cas { key: Name, expect: Datum, write: Datum, ok: Option<bool> },
     /// See [`Operation::Scan`].
     Scan { from: Option<Name>, to: Option<Name>, rows: Option<Rows> },
     /// See [`Operation::Iterate`].
@@ -210,6 +212,10 @@ impl Copier<'_> {
             Operation::Append { key, value } => {
                 SketchOp::Append { key: self.key(key), value: self.value(value) }
             }
+            Operation::Cas { key, expect, write, ok } => {
+                let (expect, write) = (self.value(expect), self.value(write));
+                SketchOp::Cas { key: self.key(key), expect, write, ok }
+            }
             Operation::Scan { range, rows: shown } => {
                 SketchOp::Scan { from: bound(range.from), to: bound(range.to), rows: rows(shown) }
             }
@@ -305,6 +311,10 @@ impl Maker {
             SketchOp::Append { key, value } => {
                 let (key, value) = (self.key(key), self.value(value));
                 self.builder.append(key, value);
+            }
+            SketchOp::Cas { key, expect, write, ok } => {
+                let (key, expect, write) = (self.key(key), self.value(expect), self.value(write));
+                self.builder.cas(key, expect, write, *ok);
             }
             SketchOp::Scan { from, to, rows } => {
                 let range = self.range(from.as_ref(), to.as_ref());

@@ -30,6 +30,7 @@ pub struct Mix {
     pub query: u32,
     pub update: u32,
     pub delete_where: u32,
+    pub cas: u32,
 }
 
 impl Mix {
@@ -41,7 +42,7 @@ impl Mix {
         Self { read: 0, scan: 0, iterate: 0, query: 0, ..self }
     }
 
-    fn weights(self) -> [u32; 9] {
+    fn weights(self) -> [u32; 10] {
         [
             self.read,
             self.write,
@@ -52,6 +53,7 @@ impl Mix {
             self.query,
             self.update,
             self.delete_where,
+            self.cas,
         ]
     }
 }
@@ -134,7 +136,19 @@ impl Shape {
         Self { mix, ops_max: 3, unique_values: 30, row_values: 20, ..Self::registers() }
     }
 
-    /// Every kind of operation.
+    /// Compare and set beside reads, writes and deletes.
+    pub fn swaps() -> Self {
+        let mix = Mix { read: 3, write: 2, delete: 1, cas: 5, ..Mix::default() };
+        Self { mix, ops_max: 3, unique_values: 30, ..Self::registers() }
+    }
+
+    /// Compare and set beside every other kind of operation.
+    pub fn swaps_and_everything() -> Self {
+        let everything = Self::everything();
+        Self { mix: Mix { cas: 6, ..everything.mix }, ..everything }
+    }
+
+    /// Every other kind of operation.
     pub fn everything() -> Self {
         let mix = Mix {
             read: 6,
@@ -146,6 +160,7 @@ impl Shape {
             query: 2,
             update: 1,
             delete_where: 1,
+            ..Mix::default()
         };
         Self { mix, ops_max: 3, unique_values: 50, row_values: 10, ..Self::registers() }
     }
@@ -422,7 +437,16 @@ impl<'s> Simulation<'s> {
                 let condition = self.condition();
                 SketchOp::Update { condition, set: self.value(), count: None, keys: None }
             }
-            _ => SketchOp::DeleteWhere { condition: self.condition(), count: None, keys: None },
+            8 => SketchOp::DeleteWhere { condition: self.condition(), count: None, keys: None },
+            _ => {
+                // What it finds, something that is there or was, or anything.
+                let expect = match self.random.below(4) {
+                    0 | 1 => Datum::Unknown,
+                    _ => self.random.pick(&self.pool).clone(),
+                };
+                let write = if self.random.chance(8) { Datum::Absent } else { self.value() };
+                SketchOp::Cas { key, expect, write, ok: None }
+            }
         }
     }
 
@@ -568,7 +592,11 @@ impl<'s> Simulation<'s> {
                         _ => {}
                     }
                 }
-                SketchOp::Write { .. } | SketchOp::Delete { .. } | SketchOp::Append { .. } => {}
+                SketchOp::Cas { ok, .. } if self.random.chance(20) => *ok = None,
+                SketchOp::Write { .. }
+                | SketchOp::Delete { .. }
+                | SketchOp::Append { .. }
+                | SketchOp::Cas { .. } => {}
             }
         }
         filled
@@ -628,6 +656,8 @@ impl<'s> Simulation<'s> {
                 *keys = None;
                 *count = Some(self.random.below(self.keys + 1) as u64);
             }
+            SketchOp::Cas { ok: Some(ok), .. } if self.random.chance(50) => *ok = !*ok,
+            SketchOp::Cas { expect, .. } => *expect = other,
             _ => {}
         }
     }
@@ -685,6 +715,7 @@ impl<'s> Simulation<'s> {
                 SketchOp::Update { count, keys, .. } | SketchOp::DeleteWhere { count, keys, .. } => {
                     (*count, *keys) = (None, None);
                 }
+                SketchOp::Cas { ok, .. } => *ok = None,
                 _ => {}
             }
         }
@@ -731,7 +762,20 @@ fn execute(mut ops: Vec<SketchOp>, session: usize, at: usize, snapshot: State) -
                 after.extend(matched.iter().map(|key| (key_place(key), Datum::Absent)));
                 (*count, *keys) = (Some(matched.len() as u64), Some(matched));
             }
-            _ => {}
+            SketchOp::Cas { key, expect, write, ok } => {
+                let found = lookup(&state, key);
+                if *expect == Datum::Unknown {
+                    *expect = found.clone();
+                }
+                *ok = Some(found == *expect);
+                if found == *expect {
+                    after.insert(key_place(key), write.clone());
+                }
+            }
+            SketchOp::Read { .. }
+            | SketchOp::Scan { .. }
+            | SketchOp::Iterate { .. }
+            | SketchOp::Query { .. } => {}
         }
         own.push(after);
     }

@@ -154,7 +154,7 @@ impl KeySpace {
         let keys = self.keys_of(&program)?;
         let pinned = self.pin_named(&program);
         let mut watcher = Watcher { look, program, wrong: BTreeMap::new(), matched: BTreeMap::new(), pinned };
-        let mut may_write = watcher.program.writes_anywhere();
+        let mut may_write = watcher.program.may_come_to_write();
         for key in keys {
             let outcome = self.run(&watcher, key)?;
             watcher.count_matches(&outcome);

@@ -252,6 +252,7 @@ fn is_write(operation: &Operation<'_>) -> bool {
             | Operation::Append { .. }
             | Operation::Update { .. }
             | Operation::DeleteWhere { .. }
+            | Operation::Cas { .. }
     )
 }
 
@@ -312,6 +313,12 @@ fn put_operation(part: &History, operation: Operation<'_>, out: &mut Vec<u8>) ->
             datum(out, value)?;
         }
         Operation::Delete { key: at } => key(out, at),
+        Operation::Cas { key: at, expect, write, ok } => {
+            key(out, at);
+            datum(out, expect)?;
+            datum(out, write)?;
+            out.push(ok.map_or(2, u8::from));
+        }
         Operation::Scan { range: over, rows: seen } => {
             range(out, over);
             rows(out, seen)?;

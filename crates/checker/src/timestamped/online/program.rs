@@ -203,9 +203,9 @@ impl Program {
         })
     }
 
-    /// Whether it can write keys that it does not name.
-    pub(super) fn writes_anywhere(&self) -> bool {
-        self.acts.iter().any(|(_, act)| matches!(act, Act::WriteIf { only: None, .. }))
+    /// Whether it may come to write a key that it does not write as things stand.
+    pub(super) fn may_come_to_write(&self) -> bool {
+        self.acts.iter().any(|(_, act)| matches!(act, Act::WriteIf { .. }))
     }
 
     /// Whether it writes, or can.
@@ -322,9 +322,10 @@ impl Run<'_> {
         }
         if let Some(value) = found.misreported {
             // The value in question stands on the side that has it.
-            let (expected, seen) = match found.is_match {
-                true => (value, Datum::Absent),
-                false => (Datum::Absent, value),
+            let (expected, seen) = match (found.is_match, question) {
+                (true, _) => (value, Datum::Absent),
+                (false, Question::Is(found)) => (value, found.clone()),
+                (false, _) => (Datum::Absent, value),
             };
             self.wrong(op, Some(Misfit::external(expected)), &seen);
         }

@@ -181,7 +181,7 @@ fn carry_watchers(from: &KeySpace, into: &mut [Filled], moves: &Moves) {
             let Some(program) = part(&watcher.program, to, moves) else { continue };
             let number = filled.txn(from, txn);
             filled.wait(number, watcher.look.stamp, true);
-            if program.writes_anywhere() {
+            if program.may_come_to_write() {
                 filled.wait(number, from.txns.get(txn).commit, false);
             }
             let mut piece = Watcher {

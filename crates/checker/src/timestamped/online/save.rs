@@ -275,12 +275,17 @@ fn put_question(out: &mut Output<'_>, question: &Question) -> io::Result<()> {
             out.byte(0)?;
             put_condition(out, condition)
         }
+        Question::Is(expected) => {
+            out.byte(1)?;
+            out.datum(expected)
+        }
     }
 }
 
 fn get_question(input: &mut Input<'_>) -> io::Result<Question> {
     Ok(match input.byte()? {
         0 => Question::Where(get_condition(input)?),
+        1 => Question::Is(input.datum()?),
         _ => return Err(invalid("a test")),
     })
 }

@@ -269,9 +269,25 @@ impl Many<'_> {
             kind::SCAN | kind::ITERATE => is_range && fits(self.history.rows.len()),
             kind::QUERY => has_predicate && fits(self.history.rows.len()),
             kind::UPDATE | kind::DELETE_WHERE => has_predicate && fits(self.history.key_lists.len()),
+            kind::CAS => {
+                self.tables.is_key(it.from) && fits(self.history.key_lists.len()) && self.is_good_cas(it)
+            }
             _ => false,
         };
-        came_back && op.flags & !allowed == 0 && op.b == 0 && self.tables.is_known_value(it.set)
+        let is_good_value =
+            if op.kind == kind::CAS { self.tables.is_known_value(ValueId(op.b)) } else { op.b == 0 };
+        came_back && op.flags & !allowed == 0 && is_good_value && self.tables.is_known_value(it.set)
+    }
+}
+
+impl Many<'_> {
+    /// Whether what a compare and set changed is its key, or nothing.
+    fn is_good_cas(&self, it: &Compound) -> bool {
+        let changed = (it.rows_len != NO_ID)
+            .then(|| &self.history.key_lists[it.rows_start as usize..][..it.rows_len as usize]);
+        it.to == NO_ID
+            && it.predicate == NO_ID
+            && changed.is_none_or(|keys| keys.is_empty() || keys == [KeyId(it.from)])
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) enum OpKind {
     Query,
     Update,
     DeleteWhere,
+    Cas,
 }
 
 impl OpKind {
@@ -31,6 +32,7 @@ impl OpKind {
             "query" => Self::Query,
             "update" => Self::Update,
             "delete-where" => Self::DeleteWhere,
+            "cas" => Self::Cas,
             _ => return None,
         })
     }
@@ -46,6 +48,7 @@ impl OpKind {
             Self::Query => "a query",
             Self::Update => "an update",
             Self::DeleteWhere => "a delete-where",
+            Self::Cas => "a cas",
         }
     }
 
@@ -60,6 +63,7 @@ impl OpKind {
             Self::Query => &["where", "rows"],
             Self::Update => &["where", "set", "count", "keys"],
             Self::DeleteWhere => &["where", "count", "keys"],
+            Self::Cas => &["key", "expect", "write", "ok"],
         }
     }
 }
@@ -169,6 +173,12 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("affected", &["count"]),
     ("isolation", &["level"]),
     ("elem", &["value"]),
+    ("from", &["expect"]),
+    ("old", &["expect"]),
+    ("expected", &["expect"]),
+    ("new", &["write"]),
+    ("set", &["write"]),
+    ("success", &["ok"]),
     ("element", &["value"]),
 ];
 

@@ -1,5 +1,7 @@
 //! Lines into transactions.
 
+mod cas;
+
 use super::super::json::{self, Cursor, Kind, Number};
 use super::super::meaning::{WHOLE_VALUE, lost_column};
 use super::super::{Fault, Likeness, Probe, Warnings};
@@ -546,6 +548,7 @@ fn operation(cursor: &mut Cursor<'_>, builder: &mut Builder, scratch: &mut Scrat
         OpKind::Read | OpKind::Write | OpKind::Delete | OpKind::Append => {
             on_one_key(cursor, builder, scratch, kind, start, op_is_taken)?
         }
+        OpKind::Cas => cas::read(cursor, builder, scratch, start, op_is_taken)?,
         _ => on_many_keys(cursor, builder, scratch, kind, start, op_is_taken)?,
     };
     if let Some(clock) = at {
@@ -582,7 +585,7 @@ fn find_op(cursor: &mut Cursor<'_>, start: usize) -> Result<(OpKind, bool), Faul
 }
 
 const KNOWN_OPS: &str =
-    "\"op\": one of read, write, delete, append, scan, iterate, query, update, delete-where";
+    "\"op\": one of read, write, delete, append, scan, iterate, query, update, delete-where, cas";
 
 #[cold]
 fn unknown_op(at: usize, name: &str) -> Fault {

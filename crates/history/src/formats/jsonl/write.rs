@@ -112,7 +112,8 @@ fn keys_of_operations(history: &History) -> FxHashSet<crate::Name> {
             Operation::Read { key, .. }
             | Operation::Write { key, .. }
             | Operation::Delete { key }
-            | Operation::Append { key, .. } => mark(key),
+            | Operation::Append { key, .. }
+            | Operation::Cas { key, .. } => mark(key),
             Operation::Scan { range, rows } | Operation::Iterate { range, rows, .. } => {
                 range.from.into_iter().chain(range.to).for_each(&mut mark);
                 rows.into_iter().flatten().for_each(|row| mark(row.key));
@@ -246,6 +247,16 @@ fn push_operation(
             field_value(out, history, "value", value);
         }
         Operation::Delete { key } => push_key(out, history, key),
+        Operation::Cas { key, expect, write, ok } => {
+            push_key(out, history, key);
+            field_value(out, history, "expect", expect);
+            field_value(out, history, "write", write);
+            match ok {
+                Some(true) => out.extend_from_slice(b",\"ok\":true"),
+                Some(false) => out.extend_from_slice(b",\"ok\":false"),
+                None => {}
+            }
+        }
         Operation::Scan { range, rows } => {
             push_range(out, history, range);
             push_rows_field(out, history, rows);

@@ -81,6 +81,7 @@ enum Op {
     Query,
     Update,
     DeleteWhere,
+    Cas,
 }
 
 fn op_of(word: &str) -> Option<Op> {
@@ -96,12 +97,13 @@ fn op_of(word: &str) -> Option<Op> {
         "q" | "query" => Op::Query,
         "u" | "update" => Op::Update,
         "dw" | "delete-where" => Op::DeleteWhere,
+        "cas" => Op::Cas,
         _ => return None,
     })
 }
 
 const OPERATIONS: &str = "an operation: r(x,1), w(x,1), a(l,1), d(x), scan(a..m)=[b:1], iter(a..m)=[b:1], \
-                          q(value=1)=[x:1], u(value=1 -> 2), dw(value=1)";
+                          q(value=1)=[x:1], u(value=1 -> 2), dw(value=1), cas(x,1 -> 2)=ok";
 
 impl<'a> Line<'a> {
     fn read(mut self, builder: &mut Builder) -> Result<(), Fault> {
@@ -398,6 +400,7 @@ impl<'a> Line<'a> {
                 self.close()?;
                 builder.delete(key);
             }
+            Op::Cas => self.cas(builder)?,
             Op::Scan | Op::Iterate => self.ranged(builder, op)?,
             Op::Query | Op::Update | Op::DeleteWhere => self.filtered(builder, op)?,
         }
@@ -415,6 +418,40 @@ impl<'a> Line<'a> {
             }
         }
         Ok(())
+    }
+
+    fn cas(&mut self, builder: &mut Builder) -> Result<(), Fault> {
+        let key = self.key(builder)?;
+        self.need(",", "a comma and the value that is expected")?;
+        let expect = self.known_value(builder)?;
+        self.need("->", "-> and the value that is written")?;
+        let write = self.known_value(builder)?;
+        self.close()?;
+        let ok = if self.take("=") {
+            let expected = "ok if it wrote, no if the key held something else";
+            self.space();
+            let at = self.at;
+            match self.word() {
+                Some("ok") => Some(true),
+                Some("no") => Some(false),
+                _ => return Err(self.fault_at(at, "the result of a cas", expected)),
+            }
+        } else {
+            None
+        };
+        builder.cas(key, expect, write, ok);
+        Ok(())
+    }
+
+    fn known_value(&mut self, builder: &mut Builder) -> Result<ValueId, Fault> {
+        self.space();
+        let at = self.at;
+        let value = self.value(builder, 0)?;
+        if value.is_known() {
+            Ok(value)
+        } else {
+            Err(self.fault_at(at, "what a cas compares and writes is known", "a value"))
+        }
     }
 
     fn close(&mut self) -> Result<(), Fault> {

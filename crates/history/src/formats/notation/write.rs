@@ -173,6 +173,20 @@ impl<'h> Writer<'h> {
                 self.key(key);
                 self.text(")");
             }
+            Operation::Cas { key, expect, write, ok } => {
+                self.text("cas(");
+                self.key(key);
+                self.text(",");
+                self.value(expect);
+                self.text(" -> ");
+                self.value(write);
+                self.text(")");
+                self.text(match ok {
+                    Some(true) => "=ok",
+                    Some(false) => "=no",
+                    None => "",
+                });
+            }
             Operation::Scan { range, rows } => {
                 self.text("scan(");
                 self.range(range);

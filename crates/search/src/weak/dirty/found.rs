@@ -88,13 +88,18 @@ impl<'a, 'h> Found<'a, 'h> {
         }
         seen.iter().for_each(|(key, seen)| it.needs[key.index()].push(*seen));
         let mut ghosts: Vec<Write<'h>> = Vec::new();
+        // What conditional writes set: of any key, and of one only.
         let mut all: Vec<ValueId> = Vec::new();
+        let mut at_key: Vec<Vec<ValueId>> = vec![Vec::new(); keys];
         for transaction in history.transactions() {
             for (op, operation) in transaction.primitives() {
                 let Primitive::WriteIf(write) = operation else { continue };
                 let WriteIf { key, test, count, keys, .. } = write;
                 let set = known.written(write.set);
-                all.push(set);
+                match key {
+                    Some(key) => at_key[key.index()].push(set),
+                    None => all.push(set),
+                }
                 let write = Write { op, key, test, set, count };
                 match keys {
                     _ if transaction.status() != Status::Committed => ghosts.push(write),
@@ -103,7 +108,7 @@ impl<'a, 'h> Found<'a, 'h> {
                 }
             }
         }
-        it.add_ghosts(&ghosts, &all)?;
+        it.add_ghosts(&ghosts, &all, &at_key)?;
         for contents in &mut it.contents {
             contents.sort_unstable();
             contents.dedup();
@@ -112,16 +117,24 @@ impl<'a, 'h> Found<'a, 'h> {
     }
 
     /// What did not take effect may have been anywhere where it can have held: nobody asks what it found.
-    fn add_ghosts(&mut self, ghosts: &[Write<'h>], all: &[ValueId]) -> Result<(), Undecided> {
-        let may_hold = |ghost: &Write<'h>, key: usize, value: ValueId| ghost.holds(self.known, key, value);
+    fn add_ghosts(
+        &mut self,
+        ghosts: &[Write<'h>],
+        all: &[ValueId],
+        at_key: &[Vec<ValueId>],
+    ) -> Result<(), Undecided> {
         let mut left: Vec<(usize, ValueId)> = Vec::new();
         for ghost in ghosts {
+            if let Some(key) = ghost.key {
+                left.push((key.index(), ghost.set));
+                continue;
+            }
             self.meter.steps(1 + all.len())?;
             let anywhere = all.iter().any(|&value| self.known.holds(ghost.test, value));
             for (key, contents) in self.contents.iter().enumerate() {
                 self.meter.steps(if anywhere { 1 } else { 1 + contents.len() })?;
-                let is_about = ghost.key.is_none_or(|only| only.index() == key);
-                if is_about && anywhere || contents.iter().any(|&value| may_hold(ghost, key, value)) {
+                if anywhere || contents.iter().chain(&at_key[key]).any(|&it| self.known.holds(ghost.test, it))
+                {
                     left.push((key, ghost.set));
                 }
             }
