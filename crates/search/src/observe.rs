@@ -112,6 +112,7 @@ fn look_certain(
         open: &open_reads,
         bases: &walk.bases,
         unshown: &walk.unshown,
+        items: &walk.items,
     };
     resolve(&mut problem, &raw, &mut list_reads, &options.budget)?;
     drop(raw_reads);
@@ -163,6 +164,8 @@ struct Walk<'h> {
     /// Reads that are none, and reads that saw no row; see [`Problem::bases`] and [`Problem::unshown`].
     bases: Vec<u32>,
     unshown: Vec<u32>,
+    /// Reads that are of a key by name, whatever they saw there.
+    items: Vec<u32>,
     /// Whether the transaction at hand writes by predicate without a report: then everything goes into scripts.
     is_scripted: bool,
     open_reads: Vec<OpenRead>,
@@ -213,6 +216,7 @@ impl<'h> Walk<'h> {
             claimed: Vec::new(),
             bases: Vec::new(),
             unshown: Vec::new(),
+            items: Vec::new(),
             is_scripted: false,
             open_reads: Vec::new(),
             contents: Vec::new(),
@@ -482,6 +486,9 @@ impl<'h> Walk<'h> {
         }
         self.claimed.push((self.raw_reads.len() as u32, self.claims.len() as u32));
         self.claims.push(claim);
+        if claim.is_of_item() {
+            self.items.push(self.raw_reads.len() as u32);
+        }
         self.push_read(RawRead { key: key.0, value: ValueId::UNKNOWN, op: claim.op }, claim.is_shown());
     }
 
@@ -759,6 +766,9 @@ impl<'h> Walk<'h> {
                 let contents: Vec<ValueId> = fitting.collect();
                 let read = self.raw_reads.len() as u32;
                 let is_shown = seen.is_shown() && self.is_shown(seen.op(), seen.value());
+                if seen.is_of_item() {
+                    self.items.push(read);
+                }
                 self.push_read(RawRead { key: key.0, value: ValueId::UNKNOWN, op: seen.op() }, is_shown);
                 self.open_reads.push(OpenRead { read, alternative: index, contents });
             }

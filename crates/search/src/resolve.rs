@@ -32,6 +32,8 @@ pub(crate) struct Raw<'a> {
     /// Reads, ascending, that are none, and reads that saw no row.
     pub bases: &'a [u32],
     pub unshown: &'a [u32],
+    /// Reads of a key by name, ascending, where each read is its own.
+    pub items: &'a [u32],
 }
 
 /// What was found if an alternative is true.
@@ -57,6 +59,7 @@ pub(crate) fn resolve(
     let mut open = raw.open.iter().peekable();
     let mut bases = raw.bases.iter().peekable();
     let mut unshown = raw.unshown.iter().peekable();
+    let mut items = raw.items.iter().peekable();
     let mut hints = vec![0; problem.keys()];
     let mut fetched = 0;
     for txn in 0..problem.len() {
@@ -72,9 +75,10 @@ pub(crate) fn resolve(
             let place = reads.len() as u32;
             let is_base = bases.next_if(|base| **base == id).is_some();
             let is_unshown = unshown.next_if(|read| **read == id).is_some();
+            let is_item = items.next_if(|read| **read == id).is_some();
             if let Some(alternative) = open.next_if(|open| open.read == id) {
                 let fits = |value: ValueId| alternative.contents.binary_search(&value).is_ok();
-                match choose(problem, txn as Txn, it, fits, &mut choices, &meter)? {
+                match choose(problem, txn as Txn, it, fits, is_item, &mut choices, &meter)? {
                     None => {}
                     Some((NONE, _)) => {
                         problem.alternatives[alternative.alternative as usize].is_possible = false;
@@ -95,7 +99,7 @@ pub(crate) fn resolve(
                     let end = raw.claimed.get(index + 1).map_or(raw.claims.len(), |&(_, next)| next as usize);
                     let claims = &raw.claims[first as usize..end];
                     let fits = |value| claims.iter().all(|claim| claim.accepts(raw.contents, value));
-                    match choose(problem, txn as Txn, it, fits, &mut choices, &meter)? {
+                    match choose(problem, txn as Txn, it, fits, is_item, &mut choices, &meter)? {
                         Some((start, 1))
                             if is_certain(problem, &choices[start as usize - problem.by_value.len()]) =>
                         {
@@ -156,6 +160,7 @@ pub(crate) fn add_claims(
                 txn,
                 &RawRead { key: key.0, value: ValueId::UNKNOWN, op },
                 fits,
+                false,
                 &mut choices,
                 &meter,
             )? {
@@ -186,13 +191,15 @@ fn is_certain(problem: &Problem, &(_, version): &(ValueId, u32)) -> bool {
     problem.alternative_of_version(version) == NONE
 }
 
-/// The versions of a key that fit; `None` if that is all of them. The shorter of two lists is kept: those, or all
+/// The versions of a key that fit; `None` if that is all of them, unless an item was read: then some version was, and
+/// whoever wrote the next one follows. The shorter of two lists is kept: those, or all
 /// others. A version that is only there if an alternative came true is never known to be the source.
 fn choose(
     problem: &Problem,
     txn: Txn,
     raw: &RawRead,
     fits: impl Fn(ValueId) -> bool,
+    is_item: bool,
     choices: &mut Vec<(ValueId, u32)>,
     meter: &Meter<'_>,
 ) -> Result<Option<(u32, u32)>, Undecided> {
@@ -208,11 +215,11 @@ fn choose(
         fitting += usize::from(fits);
     }
     match fitting {
-        _ if fitting == count => return Ok(None),
+        _ if fitting == count && !is_item => return Ok(None),
         0 => return Ok(Some((NONE, 0))),
         _ => {}
     }
-    let all_but = fitting > count - fitting;
+    let all_but = fitting > count - fitting && fitting < count;
     let kept = all.filter(|&(_, fits)| fits != all_but).map(|(version, _)| (ValueId::UNKNOWN, version));
     choices.extend(kept);
     choices[first..].sort_unstable();

@@ -38,7 +38,12 @@ pub struct Claim<'h> {
 impl Claim<'_> {
     /// Whether an item was read: a key was asked for by name, or its row satisfied the test.
     pub fn is_shown(&self) -> bool {
-        self.truth || matches!(self.test, Test::Is(_))
+        self.truth || self.is_of_item()
+    }
+
+    /// Whether a key was asked for by name: some version of it was read, even if any would do.
+    pub fn is_of_item(&self) -> bool {
+        matches!(self.test, Test::Is(_))
     }
 
     /// Whether a value is as claimed. The value of an append is unknown, and present.

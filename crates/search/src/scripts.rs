@@ -165,6 +165,11 @@ impl Seen<'_> {
         }
     }
 
+    /// Whether a key was asked for by name, and what it held was not told.
+    pub(crate) fn is_of_item(&self) -> bool {
+        matches!(self, Self::Claim(claim) | Self::Found(claim) if claim.is_of_item())
+    }
+
     pub(crate) fn is_by_write(&self) -> bool {
         matches!(self, Self::Found(_))
     }
