@@ -12,7 +12,7 @@
 
 use super::content::{Content, Seen};
 use super::ranges::Passed;
-use history::{History, KeyId, Operation, Transaction, ValueId, Values};
+use history::{Area, History, KeyId, Primitive, Transaction, ValueId, Values, WriteIf};
 use isolation::Ryow;
 use rustc_hash::FxHashMap;
 
@@ -24,7 +24,7 @@ pub(super) fn contradicts_itself(
     passed: &Passed<'_>,
 ) -> bool {
     let mut keys = Keys::default();
-    for (_, operation) in transaction.ops() {
+    for (_, operation) in transaction.primitives() {
         if passed.is_malformed(operation) {
             return true;
         }
@@ -40,25 +40,20 @@ pub(super) fn contradicts_itself(
             keys.of(key).own = Own::Exactly(Content::of(history.values(), value));
         };
         match operation {
-            Operation::Query { predicate, rows: Some(rows) } => {
+            Primitive::Show { area: Area::Where(predicate), rows: Some(rows) } => {
                 let satisfies = |value: ValueId| is_row_of(history.values(), value, predicate);
                 if rows.iter().any(|row| !satisfies(row.value)) {
                     return true;
                 }
             }
-            Operation::Write { key, value } => set(key, value),
-            Operation::Delete { key } => set(key, ValueId::ABSENT),
-            Operation::Append { key, value } => keys.of(key).own.append(value),
-            Operation::Update { set: value, keys: Some(matched), .. } => {
-                matched.iter().for_each(|&key| set(key, value));
+            Primitive::Write { key, value } => set(key, value),
+            Primitive::Append { key, value } => keys.of(key).own.append(value),
+            Primitive::WriteIf(WriteIf { set: value, keys: Some(changed), .. }) => {
+                changed.iter().for_each(|&key| set(key, value));
             }
-            Operation::DeleteWhere { keys: Some(matched), .. } => {
-                matched.iter().for_each(|&key| set(key, ValueId::ABSENT));
-            }
-            Operation::Cas { key, write, ok: Some(true), .. } => set(key, write),
-            Operation::Cas { key, ok: None, .. } => keys.of(key).own = Own::Unsure,
-            Operation::Update { count: Some(0), .. } | Operation::DeleteWhere { count: Some(0), .. } => {}
-            Operation::Update { .. } | Operation::DeleteWhere { .. } => keys.blur(),
+            Primitive::WriteIf(WriteIf { count: Some(0), .. }) => {}
+            Primitive::WriteIf(WriteIf { key: Some(key), .. }) => keys.of(key).own = Own::Unsure,
+            Primitive::WriteIf(_) => keys.blur(),
             _ => {}
         }
     }

@@ -49,7 +49,7 @@ pub use format::Malformed;
 pub use proof::{Atom, Lemma};
 pub use refusal::Refusal;
 
-use history::{History, Id, KeyId, Operation, Status, Transaction, TxnId};
+use history::{Area, History, Id, KeyId, Primitive, Status, Transaction, TxnId, WriteIf};
 use isolation::{Budget, Edge, Event, Level, Options, Rule, Ryow, Verdict, VerdictKind};
 use oracle::{TooLarge, oracle};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -308,14 +308,8 @@ fn examine(history: &History, certificate: &Certificate<'_>, budget: &Budget) ->
 /// have taken effect. What a predicate says of the keys that it did not return cannot be written down for some keys
 /// only, and a list that is also overwritten says nothing without all who wrote its key.
 fn provable(history: &History, level: Level, options: &Options, core: &[TxnId]) -> Vec<TxnId> {
-    let is_doubtful = |operation: Operation<'_>| {
-        matches!(
-            operation,
-            Operation::Query { .. }
-                | Operation::Update { .. }
-                | Operation::DeleteWhere { .. }
-                | Operation::Cas { .. }
-        )
+    let is_doubtful = |operation: Primitive<'_>| {
+        matches!(operation, Primitive::Show { area: Area::Where(_), .. } | Primitive::WriteIf(_))
     };
     // Of what is not known when the time is up nothing is claimed.
     let stands = |core: &[TxnId]| match impossible(history, level, options, core) {
@@ -323,7 +317,7 @@ fn provable(history: &History, level: Level, options: &Options, core: &[TxnId]) 
         Err(Objection::Refused(_)) => false,
         Err(Objection::Beyond(_)) => options.budget.exhausted().is_none(),
     };
-    let mut operations = history.transactions().flat_map(|txn| txn.ops());
+    let mut operations = history.transactions().flat_map(|txn| txn.primitives());
     let is_simple = !operations.any(|(_, operation)| is_doubtful(operation)) && !has_doubtful_lists(history);
     if is_simple || stands(core) {
         return core.to_vec();
@@ -339,15 +333,15 @@ fn provable(history: &History, level: Level, options: &Options, core: &[TxnId]) 
 /// Some transactions and everybody who wrote a key that they read or wrote, as far as the record tells.
 fn with_writers(history: &History, txns: &[TxnId]) -> Vec<TxnId> {
     let keys_of = |txn: TxnId| {
-        let operations = history.transaction(txn).ops();
+        let operations = history.transaction(txn).primitives();
         operations.filter_map(|(_, operation)| operation.key()).collect::<Vec<KeyId>>()
     };
     let keys: FxHashSet<KeyId> = txns.iter().flat_map(|&txn| keys_of(txn)).collect();
-    let writes = |operation: &Operation<'_>| {
-        !matches!(operation, Operation::Read { .. }) && operation.key().is_some_and(|key| keys.contains(&key))
+    let writes = |operation: &Primitive<'_>| {
+        !matches!(operation, Primitive::Read { .. }) && operation.key().is_some_and(|key| keys.contains(&key))
     };
     let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted);
-    let wrote = |txn: &Transaction<'_>| txn.ops().any(|(_, operation)| writes(&operation));
+    let wrote = |txn: &Transaction<'_>| txn.primitives().any(|(_, operation)| writes(&operation));
     let is_in = |txn: &Transaction<'_>| txns.binary_search(&txn.id()).is_ok() || wrote(txn);
     effective.filter(is_in).map(|txn| txn.id()).collect()
 }
@@ -357,16 +351,16 @@ fn with_writers(history: &History, txns: &[TxnId]) -> Vec<TxnId> {
 fn has_doubtful_lists(history: &History) -> bool {
     let effective = || history.transactions().filter(|txn| txn.status() != Status::Aborted);
     let (mut keys, mut elements) = (FxHashSet::default(), FxHashSet::default());
-    for (_, operation) in effective().flat_map(|txn| txn.ops()) {
-        if let Operation::Append { key, value } = operation {
+    for (_, operation) in effective().flat_map(|txn| txn.primitives()) {
+        if let Primitive::Append { key, value } = operation {
             keys.insert(key);
             if !elements.insert((key, value)) {
                 return true;
             }
         }
     }
-    let overwrites = |operation: Operation<'_>| match operation {
-        Operation::Write { key, .. } | Operation::Delete { key } | Operation::Cas { key, .. } => {
+    let overwrites = |operation: Primitive<'_>| match operation {
+        Primitive::Write { key, .. } | Primitive::WriteIf(WriteIf { key: Some(key), .. }) => {
             keys.contains(&key)
         }
         _ => false,
@@ -374,7 +368,7 @@ fn has_doubtful_lists(history: &History) -> bool {
     !keys.is_empty()
         && (effective().any(|txn| txn.status() == Status::Unknown)
             || history.initial().iter().any(|row| keys.contains(&row.key))
-            || effective().flat_map(|txn| txn.ops()).any(|(_, operation)| overwrites(operation)))
+            || effective().flat_map(|txn| txn.primitives()).any(|(_, operation)| overwrites(operation)))
 }
 
 /// Whether the core has no explanation at all.

@@ -40,8 +40,8 @@ use super::content::{Content, Seen};
 use super::doom::contradicts_itself;
 use super::ranges::Passed;
 use history::{
-    Builder, Cell, Column, History, KeyId, Lock, Operation, Predicate, Range, Row, Status, Transaction,
-    TxnId, ValueId, ValueRef,
+    Builder, Column, Copier, History, KeyId, Lock, Primitive, Row, Status, Test, Transaction, TxnId, ValueId,
+    WriteIf,
 };
 use isolation::Ryow;
 use rustc_hash::FxHashSet;
@@ -62,7 +62,8 @@ pub(super) fn part(history: &History, keep: &[TxnId], ryow: Ryow) -> Part {
     let effective = history.transactions().filter(|txn| txn.status() != Status::Aborted).count();
     let passed = Passed::new(history);
     let others = (txns.len() < effective).then(|| Others::of(history, &txns, ryow, &passed));
-    let mut cut = Cut { history, ryow, others, passed, builder: Builder::new() };
+    let (copier, builder) = (Copier::new(history), Builder::new());
+    let mut cut = Cut { history, copier, ryow, others, passed, builder };
     for row in history.initial().iter().filter(|row| cut.matters(row.key)).copied().collect::<Vec<Row>>() {
         let (key, value) = (cut.key(row.key), cut.value(row.value));
         cut.builder.initial(key, value);
@@ -114,9 +115,9 @@ impl Others {
             anywhere: Vec::new(),
         };
         for &txn in keep {
-            for (_, operation) in history.transaction(txn).ops() {
+            for (_, operation) in history.transaction(txn).primitives() {
                 passed.results(operation, |key, _| others.keys[key].matters = true);
-                if let Operation::Cas { key, .. } = operation {
+                if let Primitive::WriteIf(WriteIf { key: Some(key), .. }) = operation {
                     others.keys[key].matters = true;
                 }
             }
@@ -137,7 +138,7 @@ impl Others {
             later.written.clear();
             // From the last operation to the first, to know what is overwritten later.
             for op in transaction.op_ids().rev() {
-                others.note(history, history.operation(op), is_kept, &mut later);
+                others.note(history, history.primitive(op), is_kept, &mut later);
             }
         }
         others
@@ -162,9 +163,9 @@ impl Others {
             || self.anywhere.iter().any(|&value| holds(value))
     }
 
-    fn note(&mut self, history: &History, operation: Operation<'_>, is_kept: bool, later: &mut Later) {
+    fn note(&mut self, history: &History, operation: Primitive<'_>, is_kept: bool, later: &mut Later) {
         match operation {
-            Operation::Append { key, value } => {
+            Primitive::Append { key, value } => {
                 let used = &mut self.keys[key];
                 if !used.matters {
                     return;
@@ -217,14 +218,14 @@ fn ever_left(history: &History) -> FxHashSet<(KeyId, ValueId)> {
     let mut later: FxHashSet<KeyId> = FxHashSet::default();
     for transaction in history.transactions().filter(|txn| txn.status() != Status::Aborted) {
         later.clear();
-        for operation in transaction.op_ids().rev().map(|op| history.operation(op)) {
+        for operation in transaction.op_ids().rev().map(|op| history.primitive(op)) {
             let mut leave = |key: KeyId, value: ValueId| {
                 if later.insert(key) {
                     ever.insert((key, value));
                 }
             };
             match (operation, written(history, operation)) {
-                (Operation::Append { key, .. }, _) => drop(ever.insert((key, ValueId::UNKNOWN))),
+                (Primitive::Append { key, .. }, _) => drop(ever.insert((key, ValueId::UNKNOWN))),
                 (_, Written::Nothing) => {}
                 (_, Written::Key(key, value)) => leave(key, value),
                 (_, Written::Keys(keys, value)) => keys.iter().for_each(|&key| leave(key, value)),
@@ -246,14 +247,14 @@ fn is_baseless(
     ever: &FxHashSet<(KeyId, ValueId)>,
 ) -> bool {
     let wrote_itself = |key: KeyId, value: ValueId| {
-        transaction.ops().any(|(_, operation)| match written(history, operation) {
+        transaction.primitives().any(|(_, operation)| match written(history, operation) {
             Written::Key(at, it) => at == key && it == value,
             Written::Keys(keys, it) => keys.contains(&key) && it == value,
             Written::Nothing | Written::Somewhere(_) => false,
         })
     };
     let mut is_baseless = false;
-    for (_, operation) in transaction.ops() {
+    for (_, operation) in transaction.primitives() {
         passed.results(operation, |key, value| {
             let value = normal(history, value);
             is_baseless |= value != normal(history, history.initial_value(key))
@@ -282,26 +283,15 @@ enum Written<'h> {
     Somewhere(ValueId),
 }
 
-fn written<'h>(history: &History, operation: Operation<'h>) -> Written<'h> {
-    let (set, count, keys) = match operation {
-        Operation::Write { key, value } => return Written::Key(key, normal(history, value)),
-        Operation::Delete { key } => return Written::Key(key, ValueId::ABSENT),
-        Operation::Cas { key, write, ok, .. } => {
-            let value = normal(history, write);
-            return match ok {
-                Some(true) => Written::Key(key, value),
-                Some(false) => Written::Nothing,
-                None => Written::Somewhere(value),
-            };
+fn written<'h>(history: &History, operation: Primitive<'h>) -> Written<'h> {
+    match operation {
+        Primitive::Write { key, value } => Written::Key(key, normal(history, value)),
+        Primitive::WriteIf(WriteIf { set, keys: Some(keys), .. }) => {
+            Written::Keys(keys, normal(history, set))
         }
-        Operation::Update { set, count, keys, .. } => (normal(history, set), count, keys),
-        Operation::DeleteWhere { count, keys, .. } => (ValueId::ABSENT, count, keys),
-        _ => return Written::Nothing,
-    };
-    match (keys, count) {
-        (Some(keys), _) => Written::Keys(keys, set),
-        (None, Some(0)) => Written::Nothing,
-        (None, _) => Written::Somewhere(set),
+        Primitive::WriteIf(WriteIf { count: Some(0), .. }) => Written::Nothing,
+        Primitive::WriteIf(WriteIf { set, .. }) => Written::Somewhere(normal(history, set)),
+        Primitive::Read { .. } | Primitive::Append { .. } | Primitive::Show { .. } => Written::Nothing,
     }
 }
 
@@ -315,6 +305,7 @@ fn normal(history: &History, value: ValueId) -> ValueId {
 
 struct Cut<'h> {
     history: &'h History,
+    copier: Copier<'h>,
     ryow: Ryow,
     /// `None` if nobody is left out.
     others: Option<Others>,
@@ -337,46 +328,38 @@ impl Cut<'_> {
         }
         let as_it_is =
             self.others.is_none() || contradicts_itself(self.history, transaction, self.ryow, &self.passed);
-        for (_, operation) in transaction.ops() {
-            if as_it_is {
-                self.copy(operation);
-            } else {
-                self.weaken(transaction.id(), operation);
+        for (op, operation) in transaction.ops() {
+            match self.history.primitive(op) {
+                Primitive::Write { .. } | Primitive::Append { .. } => {
+                    self.copier.operation(operation, &mut self.builder);
+                }
+                _ if as_it_is => self.copier.operation(operation, &mut self.builder),
+                weaker => self.weaken(transaction.id(), weaker),
             }
         }
         self.builder.end().expect("a part is no longer than the whole and names no transaction");
     }
 
     /// What is left of an operation when others are left out.
-    fn weaken(&mut self, txn: TxnId, operation: Operation<'_>) {
+    fn weaken(&mut self, txn: TxnId, operation: Primitive<'_>) {
         match operation {
-            Operation::Write { .. } | Operation::Delete { .. } | Operation::Append { .. } => {
-                self.copy(operation);
-            }
-            // What it found is a read where reads see own writes; else it is let go.
-            Operation::Cas { key, expect, write, ok } => {
-                if ok == Some(true) {
-                    let found = if self.ryow == Ryow::Must { self.seen(key, expect) } else { None };
-                    let (key, write) = (self.key(key), self.value(write));
-                    if let Some(found) = found {
-                        self.builder.read(key, found, Lock::None);
-                    }
-                    self.builder.write(key, write);
+            Primitive::Write { .. } | Primitive::Append { .. } => {}
+            Primitive::WriteIf(write) => {
+                // What a single key was found to hold is a read where reads see own writes; else it is let go.
+                if let WriteIf { key: Some(key), test: Test::Is(expected), keys: Some([_]), .. } = write
+                    && self.ryow == Ryow::Must
+                    && let Some(found) = self.seen(key, expected)
+                {
+                    let key = self.key(key);
+                    self.builder.read(key, found, Lock::None);
+                }
+                let value = self.value(normal(self.history, write.set));
+                for &key in write.keys.unwrap_or_default() {
+                    let key = self.key(key);
+                    self.builder.write(key, value);
                 }
             }
-            Operation::Update { .. } | Operation::DeleteWhere { .. } => {
-                if let Written::Keys(keys, value) = written(self.history, operation) {
-                    let value = self.value(value);
-                    for &key in keys {
-                        let key = self.key(key);
-                        self.builder.write(key, value);
-                    }
-                }
-            }
-            Operation::Read { .. }
-            | Operation::Scan { .. }
-            | Operation::Iterate { .. }
-            | Operation::Query { .. } => {
+            Primitive::Read { .. } | Primitive::Show { .. } => {
                 let mut results = Vec::new();
                 self.passed.results(operation, |key, value| results.push((key, value)));
                 for (key, value) in results {
@@ -398,8 +381,8 @@ impl Cut<'_> {
         let Some(others) = &self.others else { return false };
         let Seen::List(elements) = Seen::of(self.history.values(), value) else { return false };
         let nobody = |element: &ValueId| !others.provided(self.history, key, *element);
-        let can_have_written = |operation: Operation<'_>| match operation {
-            Operation::Append { key: at, .. } => at == key,
+        let can_have_written = |operation: Primitive<'_>| match operation {
+            Primitive::Append { key: at, .. } => at == key,
             _ => match written(self.history, operation) {
                 Written::Nothing => false,
                 Written::Key(at, _) => at == key,
@@ -408,7 +391,7 @@ impl Cut<'_> {
             },
         };
         let wrote_itself =
-            || self.history.transaction(txn).ops().any(|(_, operation)| can_have_written(operation));
+            || self.history.transaction(txn).primitives().any(|(_, operation)| can_have_written(operation));
         elements.iter().any(nobody) || others.is_unfinished(self.history, key, elements) && !wrote_itself()
     }
 
@@ -461,107 +444,12 @@ impl Cut<'_> {
         self.builder.list(&elements)
     }
 
-    // ---- copies into the part ----
-
-    fn copy(&mut self, operation: Operation<'_>) {
-        match operation {
-            Operation::Read { key, value, lock } => {
-                let (key, value) = (self.key(key), self.value(value));
-                self.builder.read(key, value, lock);
-            }
-            Operation::Write { key, value } => {
-                let (key, value) = (self.key(key), self.value(value));
-                self.builder.write(key, value);
-            }
-            Operation::Delete { key } => {
-                let key = self.key(key);
-                self.builder.delete(key);
-            }
-            Operation::Append { key, value } => {
-                let (key, value) = (self.key(key), self.value(value));
-                self.builder.append(key, value);
-            }
-            Operation::Cas { key, expect, write, ok } => {
-                let (key, expect, write) = (self.key(key), self.value(expect), self.value(write));
-                self.builder.cas(key, expect, write, ok);
-            }
-            Operation::Scan { range, rows } => {
-                let (range, rows) = (self.range(range), self.rows(rows));
-                self.builder.scan(range, rows.as_deref());
-            }
-            Operation::Iterate { range, reverse, exhausted, rows } => {
-                let (range, rows) = (self.range(range), self.rows(rows));
-                self.builder.iterate(range, reverse, exhausted, rows.as_deref());
-            }
-            Operation::Query { predicate, rows } => {
-                let (predicate, rows) = (self.predicate(predicate), self.rows(rows));
-                self.builder.query(predicate, rows.as_deref());
-            }
-            Operation::Update { predicate, set, count, keys } => {
-                let (predicate, set, keys) = (self.predicate(predicate), self.value(set), self.keys(keys));
-                self.builder.update(predicate, set, count, keys.as_deref());
-            }
-            Operation::DeleteWhere { predicate, count, keys } => {
-                let (predicate, keys) = (self.predicate(predicate), self.keys(keys));
-                self.builder.delete_where(predicate, count, keys.as_deref());
-            }
-        }
-    }
-
     fn key(&mut self, key: KeyId) -> KeyId {
-        self.builder.key(self.history.keys().get(key))
-    }
-
-    fn keys(&mut self, keys: Option<&[KeyId]>) -> Option<Vec<KeyId>> {
-        Some(keys?.iter().map(|&key| self.key(key)).collect())
-    }
-
-    fn rows(&mut self, rows: Option<&[Row]>) -> Option<Vec<Row>> {
-        Some(rows?.iter().map(|row| Row { key: self.key(row.key), value: self.value(row.value) }).collect())
-    }
-
-    fn range(&mut self, range: Range) -> Range {
-        Range { from: range.from.map(|key| self.key(key)), to: range.to.map(|key| self.key(key)) }
-    }
-
-    fn predicate(&mut self, predicate: &Predicate) -> Predicate {
-        match predicate {
-            Predicate::All(parts) => Predicate::All(parts.iter().map(|part| self.predicate(part)).collect()),
-            Predicate::Any(parts) => Predicate::Any(parts.iter().map(|part| self.predicate(part)).collect()),
-            Predicate::Not(part) => Predicate::Not(Box::new(self.predicate(part))),
-            Predicate::Compare { column, with, constant } => Predicate::Compare {
-                column: self.builder.column(&self.history.values().columns().get(*column).to_string()),
-                with: *with,
-                constant: self.value(*constant),
-            },
-        }
+        self.copier.key(key, &mut self.builder)
     }
 
     fn value(&mut self, value: ValueId) -> ValueId {
-        if value.as_inline().is_some() || !value.is_known() {
-            return value;
-        }
-        let values = self.history.values();
-        match values.get(value) {
-            ValueRef::Null => ValueId::ABSENT,
-            ValueRef::Bool(value) => self.builder.boolean(value),
-            ValueRef::Int(value) => self.builder.int(value),
-            ValueRef::UInt(value) => self.builder.uint(value),
-            ValueRef::Float(value) => self.builder.float(value),
-            ValueRef::Str(text) => self.builder.text(text),
-            ValueRef::List(elements) => {
-                let elements: Vec<ValueId> = elements.iter().map(|&element| self.value(element)).collect();
-                self.builder.list(&elements)
-            }
-            ValueRef::Row(cells) => {
-                let mut copy: Vec<Cell> = Vec::with_capacity(cells.len());
-                for cell in cells {
-                    let column = self.builder.column(&values.columns().get(cell.column).to_string());
-                    copy.push(Cell { column, value: self.value(cell.value) });
-                }
-                self.builder.row(&mut copy)
-            }
-        }
+        self.copier.value(value, &mut self.builder)
     }
 }
 

@@ -4,7 +4,7 @@
 //! query say what their keys hold; of the other keys a query says only that they do not satisfy it, which no read says.
 
 use super::content::Seen;
-use history::{Column, History, Id, KeyId, Operation, Range, Row, ValueId, Values};
+use history::{Area, Column, History, Id, KeyId, Primitive, Range, Row, ValueId, Values};
 
 /// Which keys operations pass.
 pub(super) struct Passed<'h> {
@@ -25,14 +25,13 @@ impl<'h> Passed<'h> {
 
     /// Tells every key of which the operation's result says what it holds, and what; results that are not known
     /// are left out.
-    pub(super) fn results(&self, operation: Operation<'_>, mut tell: impl FnMut(KeyId, ValueId)) {
+    pub(super) fn results(&self, operation: Primitive<'_>, mut tell: impl FnMut(KeyId, ValueId)) {
         match operation {
-            Operation::Read { key, value, .. } if value.is_known() => tell(key, value),
-            Operation::Scan { range, rows: Some(rows) } => self.range(range, false, true, rows, tell),
-            Operation::Iterate { range, reverse, exhausted, rows: Some(rows) } => {
-                self.range(range, reverse, exhausted, rows, tell);
+            Primitive::Read { key, value, .. } if value.is_known() => tell(key, value),
+            Primitive::Show { area: Area::Range { range, reverse, to_the_end }, rows: Some(rows) } => {
+                self.range(range, reverse, to_the_end, rows, tell);
             }
-            Operation::Query { rows: Some(rows), .. } => {
+            Primitive::Show { area: Area::Where(_), rows: Some(rows) } => {
                 let is_there =
                     |row: &&Row| row.value.is_known() && Seen::of(self.values, row.value) != Seen::Absent;
                 rows.iter().filter(is_there).for_each(|row| tell(row.key, row.value));
@@ -42,11 +41,12 @@ impl<'h> Passed<'h> {
     }
 
     /// Rows that no range shows, whatever its keys hold: outside of it, out of order, or twice.
-    pub(super) fn is_malformed(&self, operation: Operation<'_>) -> bool {
+    pub(super) fn is_malformed(&self, operation: Primitive<'_>) -> bool {
         let (range, reverse, rows) = match operation {
-            Operation::Scan { range, rows: Some(rows) } => (range, false, rows),
-            Operation::Iterate { range, reverse, rows: Some(rows), .. } => (range, reverse, rows),
-            Operation::Query { rows: Some(rows), .. } => {
+            Primitive::Show { area: Area::Range { range, reverse, .. }, rows: Some(rows) } => {
+                (range, reverse, rows)
+            }
+            Primitive::Show { area: Area::Where(_), rows: Some(rows) } => {
                 let mut keys: Vec<KeyId> = rows.iter().map(|row| row.key).collect();
                 keys.sort_unstable();
                 return keys.windows(2).any(|pair| pair[0] == pair[1]);

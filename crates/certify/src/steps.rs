@@ -6,7 +6,7 @@
 
 use super::refusal::Refusal;
 use super::{Names, Step};
-use history::{History, KeyId, Operation, Transaction, TxnId, ValueId, ValueRef};
+use history::{History, KeyId, Primitive, Test, Transaction, TxnId, ValueId, ValueRef, WriteIf};
 use isolation::EdgeKind;
 
 /// What is wrong with a step.
@@ -66,54 +66,45 @@ fn key_named(history: &History, name: &str) -> Option<KeyId> {
 
 /// Whether a transaction can have written a key (any key, where none is named).
 fn writes(history: &History, txn: TxnId, key: Option<KeyId>) -> bool {
-    history.transaction(txn).ops().any(|(_, operation)| match operation {
-        Operation::Write { key: at, .. }
-        | Operation::Delete { key: at }
-        | Operation::Append { key: at, .. } => key.is_none_or(|key| key == at),
-        Operation::Cas { key: at, ok, .. } => ok != Some(false) && key.is_none_or(|key| key == at),
-        Operation::Update { .. } | Operation::DeleteWhere { .. } => true,
-        _ => false,
+    history.transaction(txn).primitives().any(|(_, it)| match key {
+        Some(key) => it.may_have_written(key),
+        None => !it.is_read(),
     })
 }
 
-/// Whether a transaction can have seen what a key holds. Appends and predicate writes build on what is there.
+/// Whether a transaction can have seen what a key holds. Appends and conditional writes build on what is there.
 fn reads(history: &History, txn: TxnId, key: Option<KeyId>) -> bool {
-    history.transaction(txn).ops().any(|(_, operation)| match operation {
-        Operation::Read { key: at, .. }
-        | Operation::Append { key: at, .. }
-        | Operation::Cas { key: at, .. } => key.is_none_or(|key| key == at),
-        Operation::Write { .. } | Operation::Delete { .. } => false,
-        _ => true,
-    })
+    let is_here = |it: &Primitive<'_>| key.is_none() || it.key().is_none() || it.key() == key;
+    history
+        .transaction(txn)
+        .primitives()
+        .any(|(_, it)| !matches!(it, Primitive::Write { .. }) && is_here(&it))
 }
 
 /// Whether a transaction can have seen another one's write: a point read returned the value, or a list with the element.
 /// What operations on many keys saw is not taken apart here, and appends say nothing of what was there.
 fn saw(history: &History, writer: TxnId, reader: TxnId, key: Option<KeyId>) -> bool {
     let wrote = |at: KeyId, seen: ValueId| {
-        history.transaction(writer).ops().any(|(_, operation)| match operation {
-            Operation::Write { key, value } => {
-                key == at && (value == seen || is_nothing(history, value, seen))
+        history.transaction(writer).primitives().any(|(_, operation)| match operation {
+            Primitive::Append { key, value } => key == at && history.values_of(seen).contains(&value),
+            Primitive::WriteIf(WriteIf { key: None, .. }) => true,
+            it => {
+                let is_same = |value: ValueId| value == seen || is_nothing(history, value, seen);
+                it.may_have_written(at) && it.written_value().is_some_and(is_same)
             }
-            Operation::Cas { key, write, ok, .. } => {
-                ok != Some(false) && key == at && (write == seen || is_nothing(history, write, seen))
-            }
-            Operation::Delete { key } => key == at && is_nothing(history, ValueId::ABSENT, seen),
-            Operation::Append { key, value } => key == at && history.values_of(seen).contains(&value),
-            Operation::Update { .. } | Operation::DeleteWhere { .. } => true,
-            _ => false,
         })
     };
-    history.transaction(reader).ops().any(|(_, operation)| match operation {
-        Operation::Read { key: at, value, .. } => {
-            key.is_none_or(|key| key == at) && (!value.is_known() || wrote(at, value))
-        }
-        Operation::Cas { key: at, expect, ok: Some(true), .. } => {
-            key.is_none_or(|key| key == at) && wrote(at, expect)
-        }
-        Operation::Append { key: at, .. } | Operation::Cas { key: at, .. } => key.is_none_or(|key| key == at),
-        Operation::Write { .. } | Operation::Delete { .. } => false,
-        _ => true,
+    history.transaction(reader).primitives().any(|(_, operation)| {
+        let is_here = key.is_none() || operation.key().is_none() || operation.key() == key;
+        is_here
+            && match operation {
+                Primitive::Read { key: at, value } => !value.is_known() || wrote(at, value),
+                Primitive::WriteIf(WriteIf {
+                    key: Some(at), test: Test::Is(value), keys: Some([_]), ..
+                }) => wrote(at, value),
+                Primitive::Write { .. } => false,
+                Primitive::Append { .. } | Primitive::Show { .. } | Primitive::WriteIf(_) => true,
+            }
     })
 }
 

@@ -3,7 +3,7 @@
 //! What counts as a write is a policy: here every write and delete counts, also one that is undone in the same transaction.
 //! Some databases drop such a write. Where the argument rests on one, that is said, because there the policy decides.
 
-use history::{History, KeyId, Operation, TxnId, ValueId};
+use history::{History, KeyId, Primitive, TxnId, ValueId};
 use isolation::{EdgeKind, Evidence};
 
 /// A sentence for each such write.
@@ -35,13 +35,12 @@ pub(crate) fn notes(history: &History, evidence: &Evidence) -> Vec<String> {
 /// What a transaction did to a key, if it left what it had found there.
 fn undone(history: &History, txn: TxnId, key: KeyId) -> Option<&'static str> {
     let (mut found, mut left, mut writes) = (None, None, 0);
-    for (_, operation) in history.transaction(txn).ops().filter(|(_, it)| it.key() == Some(key)) {
+    for (_, operation) in history.transaction(txn).primitives().filter(|(_, it)| it.key() == Some(key)) {
         match operation {
-            Operation::Read { value, .. } if value.is_known() && left.is_none() => found = Some(value),
-            Operation::Write { value, .. } => (left, writes) = (Some(value), writes + 1),
-            Operation::Delete { .. } => (left, writes) = (Some(ValueId::ABSENT), writes + 1),
-            Operation::Append { .. } | Operation::Cas { .. } => return None,
-            _ => {}
+            Primitive::Read { value, .. } if value.is_known() && left.is_none() => found = Some(value),
+            Primitive::Write { value, .. } => (left, writes) = (Some(value), writes + 1),
+            Primitive::Append { .. } | Primitive::WriteIf(_) => return None,
+            Primitive::Read { .. } | Primitive::Show { .. } => {}
         }
     }
     match (found, left) {
