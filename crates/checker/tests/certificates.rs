@@ -597,7 +597,7 @@ fn more_that_replaced_a_value_than_versions_of_it_are_counted() {
         let verdict = check(&history, level, &options).verdict;
         let Verdict::Violated(evidence) = &verdict else { panic!("{level}: {}", verdict.name()) };
         assert_eq!((evidence.anomaly.name.as_str(), evidence.transactions.len()), ("lost-update", 78));
-        let found = Crowd::shown_by(&evidence, &history).expect("it is one");
+        let found = Crowd::shown_by(evidence, &history).expect("it is one");
         assert_eq!((found.reads.len(), found.writers.len(), found.from_start), (40, 38, true));
         let mut certificate = Certificate::new("h", &history, level, &options, &verdict);
         add_proof(&mut certificate, &history, &options);

@@ -24,14 +24,10 @@ pub(super) enum Answer {
 }
 
 /// Questions and clauses that are expected to have no answer.
+#[derive(Default)]
 pub struct Refutable(Constraints);
 
 impl Refutable {
-    /// No questions yet.
-    pub fn new() -> Self {
-        Self(Constraints::default())
-    }
-
     /// A question, and the edges that either answer brings.
     pub fn ask(&mut self, yes: &[(Node, Node)], no: &[(Node, Node)]) -> Var {
         self.0.ask(yes, no, false)

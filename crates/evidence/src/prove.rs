@@ -40,7 +40,7 @@ fn prove(part: &History, level: Level, options: &Options) -> Option<Vec<Lemma>> 
         part,
         problem: &problem,
         snapshots: level.rule == Rule::SnapshotIsolation,
-        refutable: Refutable::new(),
+        refutable: Refutable::default(),
         before: FxHashMap::default(),
         happened: FxHashMap::default(),
         atoms: Vec::new(),

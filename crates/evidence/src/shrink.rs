@@ -307,7 +307,7 @@ fn shrink_problem(
                 .filter(|&txn| !(from..from + piece).contains(&(txn as usize)))
                 .collect();
             let smaller = cut(&part, &others);
-            if smaller.len() > 0 && impossible(&smaller) {
+            if !smaller.is_empty() && impossible(&smaller) {
                 part = smaller;
             } else {
                 from += piece;

@@ -182,6 +182,11 @@ impl Problem {
         self.txns.len()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How many keys there are.
     pub fn keys(&self) -> usize {
         self.initial.len()
