@@ -3,14 +3,14 @@
 
 use crate::flags::ScalePart;
 use crate::timestamps::{peak_megabytes, write_history};
-use checker::timestamped::Streamed;
-use checker::timestamped::shards::digest;
 use cluster::spread::{self, Digested, Plan};
 use cluster::{Cluster, Job, Monitor, Setup, Share};
 use cpu_time::ProcessTime;
 use evidence::check;
 use history::formats::{Format, ReadOptions, SplitBy, read_parts, read_path, split};
 use isolation::{By, Claim, Level, Options, Passes, Rule, Verdict, VerdictKind};
+use replay::Streamed;
+use replay::shards::digest;
 use std::error::Error;
 use std::net::TcpListener;
 use std::path::Path;

@@ -6,12 +6,12 @@
 //! late by up to 4000 transactions, in batches of 500, as in Chronos and Aion (Li et al., ICDE 2025) §VI.
 
 use crate::flags::TimestampsPart;
-use checker::timestamped::online::{Online, Settings};
-use checker::timestamped::{self, Streamed};
 use cpu_time::ProcessTime;
 use history::formats::{Format, Part, ReadOptions, Writing, read_parts, read_path};
 use history::{Builder, History, Lock, Timestamp, ValueId};
 use isolation::{Level, Options};
+use replay::Streamed;
+use replay::online::{Online, Settings};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::error::Error;
@@ -215,7 +215,7 @@ fn offline(transactions: usize) -> Result<(), Box<dyn Error>> {
         reset_peak();
         let (history, read) = timed(|| Ok(read_path(path, &ReadOptions::default())?.history))?;
         let (report, check) =
-            timed(|| Ok(timestamped::check(&history, Level::SNAPSHOT_ISOLATION, &Options::default())?))?;
+            timed(|| Ok(replay::check(&history, Level::SNAPSHOT_ISOLATION, &Options::default())?))?;
         if !report.findings.is_empty() {
             return Err("the history is valid, and something was found".into());
         }

@@ -1,7 +1,7 @@
 //! What arrives at `taipan watch`: whatever the lines are and however they are cut into batches, nothing panics, every line
 //! is a transaction or is refused with a reason, and every finding has a line.
 
-use checker::timestamped::online::Settings;
+use replay::online::Settings;
 use isolation::Level;
 use service::{Batch, Engine, EngineOptions, Pace, finding_line};
 use std::time::{Duration, Instant};

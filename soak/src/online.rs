@@ -2,12 +2,11 @@
 
 use crate::campaign::Wrong;
 use crate::simulated;
-use checker::timestamped;
-use checker::timestamped::online::{Online, Settings};
 use history::formats::{Format, ReadOptions, read_bytes, write_string};
 use history::{History, Id, Status};
 use isolation::{Level, Options};
 use oracle::tiny::Random;
+use replay::online::{Online, Settings};
 
 /// A finding: its kind, the transaction, the operation's place in it, the key.
 type Words = (String, String, Option<usize>, Option<String>);
@@ -18,10 +17,10 @@ pub(crate) fn case(seed: u64) -> Result<u64, Wrong> {
     let level = *random.pick(&[Level::SNAPSHOT_ISOLATION, Level::SERIALIZABLE]);
     // Those are compared by verdict, in a campaign of their own.
     let has_unknown = history.transactions().any(|txn| txn.status() == Status::Unknown);
-    if history.is_empty() || has_unknown || !timestamped::applies(&history, level) {
+    if history.is_empty() || has_unknown || !replay::applies(&history, level) {
         return Ok(0);
     }
-    let report = match timestamped::check(&history, level, &Options::default()) {
+    let report = match replay::check(&history, level, &Options::default()) {
         Ok(report) => report,
         Err(refusal) => return Err(Wrong::with(format!("{refusal:?}; {made}"), &history)),
     };

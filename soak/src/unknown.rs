@@ -1,11 +1,11 @@
 //! Transactions of unknown outcome: a correct store is accepted by results, by timestamps and online; planted bugs are found.
 
 use crate::campaign::Wrong;
-use checker::timestamped::online::{Found, Here, Kind, Online, Settings};
 use history::formats::{Format, ReadOptions, read_bytes, write_string};
 use history::{Builder, History, Id, Status, Timestamp};
 use isolation::{By, Claim, Level, Options, Verdict};
 use oracle::tiny::Random;
+use replay::online::{Found, Here, Kind, Online, Settings};
 use workload::{Bug, Config, Fields, Plant, Simulation, Strength, Workload};
 
 pub(crate) fn case(seed: u64) -> Result<u64, Wrong> {

@@ -1,7 +1,6 @@
 //! One measurement in a process of its own: it reads, checks, and prints what that took.
 
 use super::Case;
-use checker::timestamped;
 use cpu_time::ProcessTime;
 use history::formats::{ReadOptions, read_path};
 use isolation::{Budget, Level, Options, Verdict, VerdictKind};
@@ -88,7 +87,7 @@ pub(crate) fn measure_one(
     let budget = Budget::unlimited().with_timeout(Duration::from_secs(limit_s));
     let mut options = Options { budget, ..Options::default() };
     let (verdict, stages) = if strategy == BY_TIMESTAMPS {
-        let report = timestamped::check(history, level, &options)?;
+        let report = replay::check(history, level, &options)?;
         let is_accepted = report.findings.is_empty();
         let verdict = if is_accepted { VerdictKind::Accepted } else { VerdictKind::Violated };
         (verdict.to_string(), Vec::new())

@@ -10,9 +10,9 @@
 //!
 //! **Cost.** The replay, and the search only where the replay did not accept.
 
-use crate::timestamped::{self, Finding};
 use history::History;
 use isolation::{By, Claim, Level, Options, Orders, Outcome, Strategy, Vendor, Verdict};
+use replay::Finding;
 use search::LookedAt;
 use std::borrow::Cow;
 
@@ -67,20 +67,20 @@ pub fn hint(claim: &Claim, options: &Options) -> Option<Level> {
     if !is_plain || !options.passes.timestamps || options.strategy != Strategy::Lazy {
         return None;
     }
-    match timestamped::decides(claim.level) {
+    match replay::decides(claim.level) {
         true => Some(claim.level),
-        false => timestamped::shards::stronger(claim.level),
+        false => replay::shards::stronger(claim.level),
     }
 }
 
 fn by_timestamps(claim: &Claim, subject: &History, options: &Options) -> Answer {
-    let (outcome, findings) = timestamped::judge(subject, claim.level, options);
+    let (outcome, findings) = replay::judge(subject, claim.level, options);
     Answer { outcome, findings: Some(findings), timestamps_refuse: None }
 }
 
 fn by_results(claim: &Claim, subject: &History, options: &Options, shared: Option<&LookedAt>) -> Answer {
-    let hint = hint(claim, options).filter(|&level| timestamped::applies(subject, level));
-    let hinted = hint.map(|level| (level, timestamped::judge(subject, level, options)));
+    let hint = hint(claim, options).filter(|&level| replay::applies(subject, level));
+    let hinted = hint.map(|level| (level, replay::judge(subject, level, options)));
     let refused = match hinted {
         Some((_, (outcome, _))) if matches!(outcome.verdict, Verdict::Accepted(_)) => {
             return Answer { outcome, findings: None, timestamps_refuse: None };

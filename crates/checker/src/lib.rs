@@ -11,7 +11,6 @@
 //! This crate does not print, read files or know a database by name.
 
 mod answer;
-pub mod timestamped;
 
 pub use ::{certify, oracle};
 pub use answer::{Answer, answer, answer_sharing, hint, subject};

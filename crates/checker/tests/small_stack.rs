@@ -10,7 +10,6 @@ use oracle::tiny::Random;
 use search::LookedAt;
 use std::fmt::Write as _;
 use std::time::Duration;
-use taipan_checker::timestamped;
 
 /// An eighth of what a thread of the standard library gets.
 const STACK: usize = 256 << 10;
@@ -172,7 +171,7 @@ fn timestamps_of_a_long_chain() {
         let read = history::formats::read_bytes("h.jsonl", text.as_bytes(), &Default::default());
         let history = read.expect("the lines are right").history;
         for level in [Level::SERIALIZABLE, Level::SNAPSHOT_ISOLATION] {
-            let _ = timestamped::judge(&history, level, &options());
+            let _ = replay::judge(&history, level, &options());
         }
     });
 }

@@ -34,8 +34,8 @@ mod several {
     use crate::clustered::{end, setup_of};
     use crate::console::Stop;
     use crate::exit::Exit;
-    use checker::timestamped::online::{Cold, Workers};
     use cluster::{Failure, Gone};
+    use replay::online::{Cold, Workers};
     use std::io;
     use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 
 use crate::exit::Exit;
 use checker::Level;
-use checker::timestamped::Axiom;
-use checker::timestamped::online::{Found, Kind, Online, Settings};
 use databases::{Database, Gate, Recorder};
 use history::Operation;
+use replay::Axiom;
+use replay::online::{Found, Kind, Online, Settings};
 use std::time::{Duration, Instant};
 
 pub(crate) struct Live {

@@ -26,9 +26,9 @@ use crate::gather::{Before, Census};
 use crate::job::Job;
 use crate::setup::Failure;
 use crate::source::{Dealt, PARTS_MAX, of_process};
-use checker::timestamped::shards::{Label, home};
 use history::formats::ReadError;
 use history::{BuildError, History, Id, IdSet, NameRef, Transaction, counter_of, hash_of, with_name};
+use replay::shards::{Label, home};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -357,7 +357,7 @@ fn refusal(worker: &mut Worker, job: &Job, dealt: &[Dealt], first: &Found, secon
 #[cfg(test)]
 mod tests {
     use super::{Found, earliest};
-    use checker::timestamped::shards::Label;
+    use replay::shards::Label;
 
     fn found(order: u64, name: i64, by_default: bool) -> Found {
         let name = Label::Int(name);

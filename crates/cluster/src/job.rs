@@ -11,11 +11,11 @@ use crate::setup::{Failure, Setup};
 use crate::source::{Dealt, Share, deal, of_process};
 use crate::spread::Plan;
 use crate::timestamps::{Promise, Read, Report, replay};
-use checker::timestamped::shards::{self, Suspects, Whole};
-use checker::timestamped::{self, Finding};
 use history::History;
 use history::formats::{ReadError, ReadOptions, read_parts, read_path};
 use isolation::{By, Claim, Level, Options, Outcome, Stats, Verdict, VerdictKind, Witness};
+use replay::Finding;
+use replay::shards::{self, Suspects, Whole};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use timely::worker::Worker;
@@ -297,7 +297,7 @@ impl Job {
     /// The level that is replayed by timestamps, if any is.
     pub(crate) fn replayed(&self) -> Option<Level> {
         match self.claim.by {
-            By::Timestamps => Some(self.claim.level).filter(|&level| timestamped::decides(level)),
+            By::Timestamps => Some(self.claim.level).filter(|&level| replay::decides(level)),
             By::Results => checker::hint(&self.claim, &self.options),
         }
     }

@@ -1,7 +1,7 @@
 //! The online checker's workers as a dataflow.
 //!
 //! **What.** [`hire`] starts the workers of this process, and calls the other processes, which [`serve`]. Whoever hired them
-//! sends messages and gets answers ([`checker::timestamped::online::Workers`]); each worker has a [`Shard`] of the keys.
+//! sends messages and gets answers ([`replay::online::Workers`]); each worker has a [`Shard`] of the keys.
 //!
 //! ```text
 //!   messages of one sending, at one logical time            answers
@@ -18,7 +18,7 @@
 
 use crate::greeting::Greeting;
 use crate::setup::{Failure, Setup, said};
-use checker::timestamped::online::{Cold, Shard, Workers};
+use replay::online::{Cold, Shard, Workers};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;

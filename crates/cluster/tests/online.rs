@@ -1,11 +1,11 @@
 //! The online checker on a dataflow against the one in a thread: the same findings with the same numbers, in one process
 //! and in several; and workers that stumble.
 
-use checker::timestamped::online::{Cold, ColdKey, ColdRecord, ColdTime, Found, Online, Settings, Workers};
 use corpus::Loopback;
 use history::formats::{Format, ReadOptions, read_bytes};
 use history::{History, Timestamp};
 use isolation::{Level, Rule};
+use replay::online::{Cold, ColdKey, ColdRecord, ColdTime, Found, Online, Settings, Workers};
 use std::io;
 use std::time::Duration;
 use taipan_cluster::{Cluster, Gone, Setup, hire, serve};

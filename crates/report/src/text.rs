@@ -6,8 +6,8 @@ use crate::picture::{label, shown_operations};
 use crate::{Alternative, Cases, Cost, Finding, Member, Part, Step, Surveyed, Tally, Violation};
 use crate::{printable, shorten};
 use anstyle::{AnsiColor, Style};
-use checker::timestamped::Axiom;
 use isolation::{BlindSpot, Coverage, VerdictKind};
+use replay::Axiom;
 use std::collections::HashSet;
 use std::fmt::Write;
 

@@ -3,9 +3,9 @@
 
 use crate::shorten::{self, Lens};
 use crate::{Finding, phrase};
-use checker::timestamped::{Axiom, Content, Finding as Broken};
 use history::{History, KeyId, TxnId, ValueId};
 use isolation::{By, Claim, Event, Verdict, VerdictKind, Witness};
+use replay::{Axiom, Content, Finding as Broken};
 use serde::Serialize;
 
 /// One violation of a history that was checked by timestamps.

@@ -1,7 +1,7 @@
 //! The checker of an engine: with its keys here, or on workers.
 
 use crate::spill::Spill;
-use checker::timestamped::online::{Damaged, Online, Settings, Workers};
+use replay::online::{Damaged, Online, Settings, Workers};
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;

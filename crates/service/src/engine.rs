@@ -23,9 +23,9 @@ use crate::outlet::finding_line;
 use crate::pace::{Pace, Pacer, Reached};
 use crate::spill::Spill;
 use crate::store::{Head, Ledger, Mark, Store, last_lines};
-use checker::timestamped::online::{Found, Online, Settings};
 use history::{History, Timestamp};
 use isolation::{Claim, Level};
+use replay::online::{Found, Online, Settings};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -446,7 +446,7 @@ impl Engine {
     }
 
     fn count_violations(&self) -> u64 {
-        use checker::timestamped::online::Kind;
+        use replay::online::Kind;
         let found = self.online.counters().found;
         Kind::ALL.iter().zip(found).filter(|(kind, _)| kind.is_violation()).map(|(_, count)| count).sum()
     }

@@ -3,9 +3,9 @@
 //! A webhook gets batches of lines (`application/x-ndjson`) by a thread of its own, each tried again until it is
 //! taken or given up, so that a slow receiver never holds up the checker; what waits is bounded.
 
-use checker::timestamped::online::{Found, Kind, Named};
 use history::{Name, Timestamp};
 use net::{Security, Trust};
+use replay::online::{Found, Kind, Named};
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ fn sentence(found: &Found) -> String {
     let other = found.other.as_ref();
     let other_name = other.map_or("the initial state", |other| other.name.as_str());
     let other_commit = other.map(|other| show(other.commit)).unwrap_or_default();
-    let datum = |datum: &Option<checker::timestamped::online::Datum>| {
+    let datum = |datum: &Option<replay::online::Datum>| {
         datum.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string)
     };
     match found.kind {

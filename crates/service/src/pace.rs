@@ -4,7 +4,7 @@
 //! most `grace` after others that committed with it, and takes at most `longest`. So what was the newest commit
 //! `grace` ago is the watermark, and what it was `grace + longest` ago is the horizon. The same with numbers of
 //! transactions instead of times, for streams that are played back. The newest commit is the newest that others bear out,
-//! as [`checker::timestamped::online`] sees it; when it turns out that one was ahead of all others, it was not the newest.
+//! as [`replay::online`] sees it; when it turns out that one was ahead of all others, it was not the newest.
 //!
 //! Memory: at most about [`ENTRIES_MAX`] entries, however much is looked back on.
 

@@ -15,7 +15,7 @@
 //! last is last. A file is written once and never changed. In memory: the first key of each block, and a filter
 //! (about [`FILTER_BITS`] bits a key) that tells most absent keys without a look at the disk.
 
-use checker::timestamped::online::{ColdKey, ColdRecord, ColdTime};
+use replay::online::{ColdKey, ColdRecord, ColdTime};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;

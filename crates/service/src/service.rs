@@ -9,7 +9,7 @@ use crate::outlet::Outlets;
 use crate::sockets;
 use crate::status::{Board, Delays, FINDINGS_MAX, Sample, Status, WorkerStatus, memory_bytes};
 use crate::syncer::Syncer;
-use checker::timestamped::online::Kind;
+use replay::online::Kind;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;

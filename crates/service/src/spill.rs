@@ -13,7 +13,7 @@
 //! written once for each size class, `log(n)` times in all.
 
 use crate::run::{Run, RunWriter};
-use checker::timestamped::online::{Cold, ColdKey, ColdRecord, ColdTime};
+use replay::online::{Cold, ColdKey, ColdRecord, ColdTime};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};

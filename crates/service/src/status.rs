@@ -1,6 +1,6 @@
 //! How things stand, for people and for Prometheus.
 
-use checker::timestamped::online::{Kind, Standing};
+use replay::online::{Kind, Standing};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::fmt::Write;

@@ -1,8 +1,8 @@
 //! Clients that are slow, silent or greedy on purpose: others are served meanwhile, the slow ones are cut off, and the service
 //! ends when it is told to.
 
-use checker::timestamped::online::Settings;
 use isolation::{Level, Rule};
+use replay::online::Settings;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;

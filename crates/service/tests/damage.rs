@@ -1,7 +1,7 @@
 //! A state folder whose files are damaged: the same findings as without the damage, or a refusal; never other findings.
 
-use checker::timestamped::online::Settings;
 use isolation::{Level, Rule};
+use replay::online::Settings;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! The engine over restarts: whatever the order of arrival and wherever it is stopped, what is told is the same, once.
 
-use checker::timestamped::online::{Cold, Here, Settings, Workers};
 use isolation::{Level, Rule};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
+use replay::online::{Cold, Here, Settings, Workers};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! The page in a real browser: Chromium, headless.
 
-use checker::timestamped::online::Settings;
 use isolation::{Level, Rule};
+use replay::online::Settings;
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Every way in and out, for real: sockets, HTTP, a Redis server, a webhook.
 
-use checker::timestamped::online::Settings;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use isolation::{Level, Rule};
+use replay::online::Settings;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;

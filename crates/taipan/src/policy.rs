@@ -1,6 +1,6 @@
 //! From levels to claims: what is assumed, and what names of levels mean.
 
-use checker::{By, Claim, KeyOrder, Level, Rule, Ryow, UnknownLevel, Vendor, timestamped};
+use checker::{By, Claim, KeyOrder, Level, Rule, Ryow, UnknownLevel, Vendor};
 use std::fmt;
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ impl fmt::Display for BadClaim {
                 "assumptions on keys cannot be combined with mixed levels or a policy on own writes",
             ),
             Self::Keys(why) => f.write_str(why),
-            Self::NotByTimestamps(level) => write!(f, "{level}: {}", timestamped::Refusal::Level),
+            Self::NotByTimestamps(level) => write!(f, "{level}: {}", replay::Refusal::Level),
             Self::UnknownHeader(unknown) => write!(f, "{unknown} (in the header of the file)"),
         }
     }
@@ -123,7 +123,7 @@ impl Policy {
             false => level,
         };
         let level = self.with_key_orders(level)?;
-        if self.by == By::Timestamps && !timestamped::decides(level) {
+        if self.by == By::Timestamps && !replay::decides(level) {
             return Err(BadClaim::NotByTimestamps(level));
         }
         let Self { by, ryow, clock_skew, mixed, .. } = *self;

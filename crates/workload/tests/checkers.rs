@@ -1,7 +1,6 @@
 //! Histories of some size against the checkers that people use: the black-box one and the one by
 //! timestamps. They and the simulator were written apart, so each is a test of the other.
 
-use checker::timestamped;
 use history::{Builder, History};
 use isolation::{Level, Options, Verdict};
 use taipan_workload::{Bug, Certification, Config, Fields, Plant, Settings, Simulation, Strength, Workload};
@@ -80,7 +79,7 @@ fn timestamps_tell_the_same() {
     for workload in Workload::ALL {
         let healthy = medium(workload, Strength::Serializable, 4);
         let findings = |config: &Config, level| {
-            let report = timestamped::check(&run(config), level, &options()).expect("timestamps are there");
+            let report = replay::check(&run(config), level, &options()).expect("timestamps are there");
             report.findings.len()
         };
         assert_eq!(findings(&healthy, Level::SERIALIZABLE), 0, "{workload:?}");

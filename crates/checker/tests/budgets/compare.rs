@@ -7,7 +7,6 @@ use isolation::{Budget, Level, Options, Rule, Strategy, Undecided, Verdict, Verd
 use oracle::{oracle, tiny::Random};
 use search::LookedAt;
 use std::convert::Infallible;
-use taipan_checker::timestamped;
 
 /// Ends work at many places, and compares.
 pub(crate) struct Comparison<'r> {
@@ -70,11 +69,11 @@ impl Comparison<'_> {
                 ruling => Err(format!("the ruling is {ruling:?}, without a limit {unlimited:?}")),
             })?;
         }
-        if !timestamped::applies(history, level) {
+        if !replay::applies(history, level) {
             return Ok(());
         }
-        let unlimited = timestamped::judge(history, level, options).0.verdict;
-        self.cut(options, |limited| agree(&timestamped::judge(history, level, limited).0.verdict, &unlimited))
+        let unlimited = replay::judge(history, level, options).0.verdict;
+        self.cut(options, |limited| agree(&replay::judge(history, level, limited).0.verdict, &unlimited))
     }
 
     /// What is said of a violation beside the verdict.

@@ -9,7 +9,6 @@ use history::History;
 use history::formats::notation;
 use isolation::{Budget, Level, Options, Ryow, Undecided};
 use oracle::tiny::{Mix, Random, Shape};
-use taipan_checker::timestamped;
 
 /// A quarter of the random histories where time is short.
 fn seeds(count: u64) -> std::ops::Range<u64> {
@@ -97,7 +96,7 @@ fn a_replay_asks_whenever_it_looks_at_many_keys() {
         let history = history.expect("the notation is right");
         let budget = Budget::unlimited().with_steps(u64::MAX, Undecided::Timeout);
         let options = Options { budget: budget.clone(), ..Options::default() };
-        let verdict = timestamped::judge(&history, Level::SERIALIZABLE, &options).0.verdict;
+        let verdict = replay::judge(&history, Level::SERIALIZABLE, &options).0.verdict;
         assert_eq!(verdict.name(), "accepted", "{operation}");
         let asked = u64::MAX - budget.steps_left().expect("they are counted");
         assert!(asked >= 50, "{operation}: asked {asked} times");

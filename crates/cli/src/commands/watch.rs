@@ -5,9 +5,9 @@ use crate::crew;
 use crate::exit::Exit;
 use crate::flags::WatchFlags;
 use crate::names::Names;
-use checker::timestamped::online::{Kind, Settings};
 use checker::{Level, Rule};
 use databases::{Address, Scratch};
+use replay::online::{Kind, Settings};
 use service::{
     Ended, EngineOptions, HttpOptions, Joiner, OpenFeed, Options, Outlets, Pace, Service, Source, Status,
     Trouble, Webhook,

@@ -2,9 +2,9 @@
 
 use super::graph::{Layout, Piece};
 use super::{DOUBTFUL, NONE, Open, Plan};
-use checker::timestamped::online::Datum;
-use checker::timestamped::shards::{Label, Literal, Numbered, home};
 use history::{History, Id, KeyId, Point, PointKind, SessionId, Status, Transaction, ValueId};
+use replay::online::Datum;
+use replay::shards::{Label, Literal, Numbered, home};
 use rustc_hash::FxHashMap;
 use search::weak::Sight;
 use serde::{Deserialize, Serialize};

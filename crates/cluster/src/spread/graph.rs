@@ -13,7 +13,7 @@
 
 use super::digest::Kept;
 use super::{DOUBTFUL, NODES_MAX, NONE, Open, Plan};
-use checker::timestamped::shards::Label;
+use replay::shards::Label;
 use rustc_hash::FxHashMap;
 use search::weak;
 use serde::{Deserialize, Serialize};

@@ -11,10 +11,10 @@ use super::digest::{Deed, Digest};
 use super::graph::Layout;
 use super::lanes::{Lanes, Seen};
 use super::{DOUBTFUL, NONE, Open};
-use checker::timestamped::online::Datum;
-use checker::timestamped::shards::{Label, Literal, Numbers};
 use history::ValueId;
 use isolation::gallop;
+use replay::online::Datum;
+use replay::shards::{Label, Literal, Numbers};
 use rustc_hash::FxHashMap;
 
 /// The home of some keys.

@@ -1,17 +1,17 @@
 //! All that is told of an answer, by names.
 
 use super::By;
-use checker::timestamped::{self, Finding};
 use history::{History, Id, TxnId};
 use isolation::{Edge, Evidence, Level, Options, Verdict};
+use replay::Finding;
 use taipan_cluster::Answer;
 
 /// What one process says.
 pub(crate) fn alone(history: &History, level: Level, by: By) -> Vec<String> {
     let options = Options { threads: 1, ..Options::default() };
-    let by_timestamps = by != By::Results && timestamped::applies(history, level);
+    let by_timestamps = by != By::Results && replay::applies(history, level);
     if by_timestamps {
-        let (outcome, findings) = timestamped::judge(history, level, &options);
+        let (outcome, findings) = replay::judge(history, level, &options);
         if by == By::Timestamps || matches!(outcome.verdict, Verdict::Accepted(_)) {
             return tell(history, &outcome.verdict, Some(&findings));
         }

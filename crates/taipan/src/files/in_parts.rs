@@ -7,9 +7,9 @@
 
 use super::{Checker, cost};
 use crate::{Asked, Claim, History, refusal};
-use checker::timestamped::Streamed;
 use checker::{Budget, By, Orders, Ryow};
 use history::formats::{ReadOptions, read_parts};
+use replay::Streamed;
 use report::{Finding, Size};
 use std::path::Path;
 use std::time::{Duration, Instant};
