@@ -19,7 +19,9 @@ mod stats;
 mod watch;
 
 use crate::console::{Console, Outcome};
+use crate::exit::Exit;
 use crate::flags::Command;
+use crate::sweeper;
 
 /// Does what the user asked for.
 pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
@@ -42,5 +44,10 @@ pub(crate) fn run(command: Command, console: &mut Console) -> Outcome {
         Command::Levels(flags) => levels::run(&flags, console),
         Command::Completions(flags) => installing::completions(&flags, console),
         Command::Man(flags) => installing::man(&flags, console),
+        Command::Sweep => {
+            // There is no one to tell what goes wrong.
+            let _ = sweeper::sweep();
+            Ok(Exit::Accepted)
+        }
     }
 }

@@ -94,6 +94,9 @@ pub(crate) enum Command {
     Levels(LevelsFlags),
     Completions(CompletionsFlags),
     Man(ManFlags),
+    /// What a run does in a process of its own, so that nothing of it stays in a database if it is killed
+    #[command(name = crate::sweeper::COMMAND, hide = true)]
+    Sweep,
 }
 
 #[cfg(test)]

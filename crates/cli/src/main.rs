@@ -35,10 +35,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == sweeper::COMMAND) {
-        let _ = sweeper::sweep();
-        return ExitCode::SUCCESS;
-    }
     let cli = match flags::Cli::try_parse() {
         Ok(cli) => cli,
         Err(message) => return refuse(&message),

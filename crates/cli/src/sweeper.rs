@@ -57,7 +57,7 @@ impl Drop for Sweeper {
     }
 }
 
-/// What the second process does. It has no one to tell what goes wrong.
+/// What the second process does.
 pub(crate) fn sweep() -> Option<()> {
     let lines: Vec<String> = std::io::stdin().lock().lines().map_while(Result::ok).collect();
     let (target, statements) = lines.split_first()?;

@@ -13,7 +13,7 @@ pub struct Page {
 
 macro_rules! pages {
     ($($slug:literal,)*) => {
-        &[$(Page { slug: $slug, text: include_str!(concat!("../../../docs/book/src/anomalies/", $slug, ".md")) },)*]
+        &[$(Page { slug: $slug, text: include_str!(concat!("../anomalies/", $slug, ".md")) },)*]
     };
 }
 

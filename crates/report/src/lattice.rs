@@ -1,7 +1,8 @@
 //! The levels as a picture: the strongest on top, a line from each to what directly follows from it; marked, where a history
 //! was checked at all of them.
 
-use crate::svg::{COLOURS, escape};
+use crate::escape::escape;
+use crate::svg::COLOURS;
 use isolation::{Implication, Level, LevelRow, TABLE, VerdictKind, implications};
 use std::fmt::Write;
 

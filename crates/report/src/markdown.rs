@@ -1,6 +1,7 @@
 //! A summary in Markdown, as continuous-integration services show it beside a run: GitHub's step summary, a comment on a
 //! merge request. The same input gives the same text: there are no times in it.
 
+use crate::escape::escape;
 use crate::timestamps::basis;
 use crate::{Detail, Finding, Palette, Told, mermaid, text};
 use isolation::VerdictKind;
@@ -97,7 +98,7 @@ fn verdict(finding: &Finding) -> String {
 fn summary(finding: &Finding) -> String {
     let anomaly = finding.anomaly.as_ref().map(ToString::to_string).unwrap_or_default();
     let known = if finding.is_known { " (as before)" } else { "" };
-    format!("{}: {}: {}{known}", html(&finding.file), html(&finding.claim.to_string()), html(&anomaly))
+    format!("{}: {}: {}{known}", escape(&finding.file), escape(&finding.claim.to_string()), escape(&anomaly))
 }
 
 /// The explanation without its first line, which says what the table says, and how long it took.
@@ -136,10 +137,6 @@ fn code(name: &str) -> String {
         true => cell(name),
         false => format!("`{}`", name.replace('|', "\\|").replace('\n', " ")),
     }
-}
-
-fn html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The core of a violation as a picture.
 
 use crate::Finding;
+use crate::escape::escape;
 use crate::layout::{Block, Curve, layout};
 use crate::picture::{Arrow, Node, Picture, first_case, label};
 use std::fmt::Write;
@@ -231,21 +232,4 @@ fn cut(text: &str) -> String {
         return text.to_owned();
     }
     text.chars().take(LETTERS_MAX - 1).chain(['…']).collect()
-}
-
-/// Text for XML: the five special characters escaped, control characters replaced.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            letter if letter.is_control() => out.push('\u{b7}'),
-            letter => out.push(letter),
-        }
-    }
-    out
 }
