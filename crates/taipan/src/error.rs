@@ -2,15 +2,17 @@
 
 use crate::ended::Ended;
 use crate::policy::BadClaim;
-use history::formats::{Located, ReadError};
+use history::formats::{Located, ReadError, WriteError};
 use std::fmt;
 
-/// Why there is no answer. A violation is an answer.
+/// What went wrong. A violation is no error but an answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The history could not be read.
     Read(ReadError),
+    /// The history could not be written.
+    Write(WriteError),
     /// A limit ended the reading.
     Ended(Box<Ended>),
     /// Nothing in the history is committed, so that every level would hold.
@@ -50,6 +52,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(error) => error.fmt(f),
+            Self::Write(error) => error.fmt(f),
             Self::Ended(ended) => f.write_str(&ended.reason),
             Self::NothingCommitted { transactions } => {
                 f.write_str("contains ")?;
@@ -77,6 +80,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Read(error) => Some(error),
+            Self::Write(error) => Some(error),
             Self::Claim(bad) => Some(bad),
             _ => None,
         }
@@ -86,6 +90,12 @@ impl std::error::Error for Error {
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Self {
         Self::Read(error)
+    }
+}
+
+impl From<WriteError> for Error {
+    fn from(error: WriteError) -> Self {
+        Self::Write(error)
     }
 }
 

@@ -38,17 +38,20 @@ mod patient;
 mod reading;
 mod required;
 
+#[doc(inline)]
+pub use history::formats::{Loaded, ReadOptions};
+#[doc(inline)]
+pub use report::{Cost, Finding};
+
 pub use crate::ended::Ended;
 pub use all_levels::AllLevels;
 pub use checker::{Checked, Checker};
 pub use limits::{Guard, Limits, peak_bytes, resident_bytes};
 pub use opened::Opened;
-
 pub use patient::Patient;
 pub use reading::{is_standard_stream, lacking_orders, read, read_until};
 pub use required::{BadRequirement, Requirement};
 
-use report::Cost;
 use std::time::Duration;
 
 /// What reading and checking cost, with the most memory that the process has had.

@@ -18,7 +18,7 @@
 //! * [`Claim`] — what is asked: an isolation level, and what the order is judged by. [`Policy`] makes claims with more
 //!   assumptions.
 //! * [`Outcome`] — the answer: accepted, violated or undecided, with an explanation, a smallest part and a certificate, which
-//!   [`certify`] checks.
+//!   [`certify`](certify()) checks.
 //! * [`record`] — recording a history in a program that uses a database.
 //! * [`files`] — checking files within limits on time and memory.
 //! * [`Error`] — why there is no history to check. A violation is never an error.
@@ -31,17 +31,23 @@ mod policy;
 mod refusal;
 mod witness;
 
+#[doc(inline)]
 pub use certify::{Malformed, Refusal, Ruling};
-pub use checker::{Budget, By, Claim, Level, Options, Ryow, Undecided, Vendor, Verdict, VerdictKind};
+#[doc(inline)]
+pub use checker::{
+    Budget, By, Claim, Evidence, Level, Options, Ryow, Undecided, Vendor, Verdict, VerdictKind, Witness,
+};
 pub use error::Error;
+#[doc(inline)]
 pub use history::History;
 pub use outcome::Outcome;
 pub use policy::{Asked, Assumption, BadClaim, LevelNames, Policy};
 /// Recording what the clients of a database see: [`Recorder`](record::Recorder) and [`Tracer`](record::Tracer).
+#[doc(inline)]
 pub use record;
 
 use certify::{Certificate, Question};
-use history::formats::{Format, ReadOptions, WriteError, read_bytes, read_path, write_path};
+use history::formats::{Format, ReadOptions, read_bytes, read_path, write_path};
 use std::path::Path;
 
 /// Reads a history from a file, or from a directory where the format is one. The format is found from the content; gzip
@@ -66,10 +72,10 @@ pub fn parse(content: impl AsRef<[u8]>) -> Result<History, Error> {
 ///
 /// # Errors
 /// If the file cannot be written, or the format cannot hold the history.
-pub fn write(history: &History, path: impl AsRef<Path>) -> Result<(), WriteError> {
+pub fn write(history: &History, path: impl AsRef<Path>) -> Result<(), Error> {
     let name = path.as_ref().file_name().unwrap_or_default().to_string_lossy();
     let format = Format::from_file_name(&name).unwrap_or(Format::Jsonl);
-    write_path(history, format, path.as_ref())
+    Ok(write_path(history, format, path.as_ref())?)
 }
 
 /// Decides whether a correct database could have produced the history.
