@@ -46,7 +46,7 @@ pub(crate) struct PolicyFlags {
     /// `sequential-keys`, `linearizable-keys` and `wfr-keys` are Elle's options for registers: versions of each key follow
     /// session order, the clients' clocks, or what a transaction read before it wrote. They need values that are written
     /// once.
-    #[arg(long, value_name = "WHAT")]
+    #[arg(long, value_name = "WHAT", hide_possible_values = true)]
     pub(crate) assume: Vec<Assumption>,
 
     /// Largest difference between two clients' clocks
