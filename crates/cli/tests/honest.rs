@@ -301,5 +301,5 @@ fn what_a_profile_does_not_judge_is_said() {
     let folder = folder(&[("h.jsonl", line)]);
     let arguments = ["check", "--profile", "mariadb", "--level", "REPEATABLE READ", "h.jsonl"];
     let (_, text) = said(&arguments, folder.path());
-    assert!(text.contains("1 operations are not checked"), "{text}");
+    assert!(text.contains("1 operation is not checked"), "{text}");
 }

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 Exit status: same as `taipan check`.
 More options and examples: taipan help explain")]
 #[command(after_long_help = "\
-Exit status: same as `taipan check`; with --anomaly 0, or 3 if the name is unknown.
+Exit status: same as `taipan check`; with --anomaly 0, or 3 if the name
+is unknown.
 
 Examples:
   taipan explain history.jsonl

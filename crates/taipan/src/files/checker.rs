@@ -238,9 +238,10 @@ fn severity(verdict: &Verdict) -> u8 {
 fn let_go(opened: &Opened, claim: &Claim) -> Option<String> {
     let vendor = claim.vendor.filter(|vendor| vendor.logical)?;
     let count = checker::let_go_by_halves(&opened.history);
+    let operations = if count == 1 { "operation is" } else { "operations are" };
     (count > 0).then(|| {
         format!(
-            "{count} operations are not checked: {} lets a transaction see its own writes together with an older snapshot, \
+            "{count} {operations} not checked: {} lets a transaction see its own writes together with an older snapshot, \
              and their results do not show which they saw",
             vendor.product
         )
