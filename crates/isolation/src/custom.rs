@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(levels[1].modules().len(), 2);
         let words = levels[1].definition();
         assert!(words.contains("linearizable, version order"), "{words}");
-        let told = "balances forbids a balance from yesterday; ";
+        let told = "balances forbids a balance from yesterday, counting ";
         assert!(words.starts_with(told) && words.ends_with("(our handbook, page 3)"), "{words}");
         assert_ne!(levels[0], levels[1]);
     }
