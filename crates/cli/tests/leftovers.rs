@@ -224,7 +224,8 @@ fn a_server_that_hangs_is_replaced_and_the_run_goes_on() {
     let run = "run mariadb:temp --workload read-modify-write --duration 6 --patience 4 --record h.jsonl";
     let Some((exit, text, took)) = frozen(run, place.path()) else { return };
     assert!(
-        exit == Some(0) && text.contains("it hung, and was replaced"),
+        // What it finds is the server's affair: one that is killed may lose what it acknowledged.
+        matches!(exit, Some(0 | 1)) && text.contains("the server hung and was replaced"),
         "after {took:?}: {exit:?}: {text}"
     );
 }

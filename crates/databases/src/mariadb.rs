@@ -558,8 +558,9 @@ fn failure(error: Error) -> Failure {
     };
     let message = server.message;
     match server.code {
-        // Record changed since last read; duplicate key; lock wait time-out; deadlock; statement time-out.
-        1020 | 1062 | 1205 | 1213 | 1969 => Failure::aborted(server.code.to_string(), message),
+        // Record changed since last read; record not found, where it was found before; duplicate key; lock wait time-out;
+        // deadlock; statement time-out.
+        1020 | 1032 | 1062 | 1205 | 1213 | 1969 => Failure::aborted(server.code.to_string(), message),
         // Shutting down, connection killed, query interrupted, aborted connection.
         1053 | 1927 | 1317 | 1152 | 1184 => Failure::lost(message),
         code => Failure::mistake(format!("MariaDB: {message} ({code})")),

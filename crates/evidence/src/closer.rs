@@ -7,7 +7,7 @@
 //! *Cost*: some hundred checks of a history of a few transactions.
 
 use crate::{Instead, check, instead, survey};
-use history::{History, TxnId};
+use history::{History, Primitive, Status, Transaction, TxnId, WriteIf};
 use isolation::{Level, Options, Rule, Verdict, VerdictKind};
 use search::restrict::{restrict, restrict_for};
 use std::convert::Infallible;
@@ -38,19 +38,38 @@ pub fn look_closer(part: &History, options: &Options, judge: impl Fn(&History) -
 }
 
 /// The levels that allow some transactions of a history which violate a level, looked at by themselves. None where
-/// they violate it only together with others, and what the budget leaves open is left out.
+/// they violate it only together with others, or where a part of the history would show less than they do: a scan, a
+/// query or a predicate write among them. What the budget leaves open is left out.
 pub fn allowed(history: &History, level: Level, transactions: &[TxnId], options: &Options) -> Vec<Level> {
+    let is_kept = |it: &Transaction<'_>| it.status() == Status::Aborted || transactions.contains(&it.id());
+    if history.transactions().all(|it| is_kept(&it)) {
+        return allowing(level, history, history, options);
+    }
+    let shows_many = |txn: &TxnId| {
+        let mut does = history.transaction(*txn).primitives();
+        does.any(|(_, it)| {
+            matches!(it, Primitive::Show { .. } | Primitive::WriteIf(WriteIf { key: None, .. }))
+        })
+    };
+    if transactions.iter().any(shows_many) {
+        return Vec::new();
+    }
     let plain = restrict(history, transactions);
     let exact = restrict_for(history, transactions, Level::new(Rule::Causal, true, false));
+    allowing(level, &plain.history, &exact.history, options)
+}
+
+/// The levels that allow a history that violates a level: in one form for the axiomatic levels, in another for the rest.
+fn allowing(level: Level, plain: &History, exact: &History, options: &Options) -> Vec<Level> {
     let violates = |part: &History| matches!(check(part, level, options).verdict, Verdict::Violated(_));
-    if !violates(&plain.history) || !violates(&exact.history) {
+    if !violates(plain) || !violates(exact) {
         return Vec::new();
     }
     let verdict = |level: Level| {
-        let part = if level.is_axiomatic() { &exact } else { &plain };
-        Ok::<_, Infallible>(check(&part.history, level, options).verdict)
+        let part = if level.is_axiomatic() { exact } else { plain };
+        Ok::<_, Infallible>(check(part, level, options).verdict)
     };
-    let Ok(survey) = survey(&plain.history, verdict, |_, _| Ok(None), |verdict| verdict);
+    let Ok(survey) = survey(plain, verdict, |_, _| Ok(None), |verdict| verdict);
     let accepted = survey.marks.into_iter().filter(|(_, mark)| *mark == VerdictKind::Accepted);
     accepted.map(|(level, _)| level).collect()
 }

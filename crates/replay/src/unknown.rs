@@ -101,9 +101,21 @@ impl Floating {
         Some(floating)
     }
 
-    /// Whether one of them may have written what a finding is about.
+    /// Whether one of them may have written what a finding is about: the version that a result shows, or the version on
+    /// which it depends whether a transaction wrote at all.
     fn may_explain(&self, history: &History, finding: &Finding) -> bool {
-        if finding.axiom != Axiom::External {
+        let perhaps_wrote = |txn: TxnId, key: KeyId| {
+            let mut does = history.transaction(txn).primitives();
+            does.any(|(_, operation)| operation.may_have_written(key) && !operation.certainly_wrote(key))
+        };
+        let is_explicable = match (finding.axiom, finding.key) {
+            (Axiom::External, _) => true,
+            (Axiom::Internal | Axiom::NoConflict, Some(key)) => {
+                [Some(finding.txn), finding.other].into_iter().flatten().any(|txn| perhaps_wrote(txn, key))
+            }
+            _ => false,
+        };
+        if !is_explicable {
             return false;
         }
         let writes = |txn: TxnId, key: KeyId| {

@@ -120,18 +120,21 @@ fn findings_are_shown_and_explained_also_if_there_are_ten_thousand() {
     assert!(page.contains("strong-session-snapshot-isolation"), "the level");
     let rows = page.matches("class=\"row").count();
     assert!((10..100).contains(&rows), "only the rows in sight are made: {rows}");
-    assert!(page.contains("overwrote y as a:0 had left it"), "the newest is on top");
+    assert!(
+        page.contains("before a:0 committed y at 100014, and still overwrote it"),
+        "the newest is on top"
+    );
     assert!(!page.contains("<b>:"), "names are text, not markup");
     assert!(page.matches("<polyline").count() >= 4, "the plots are drawn");
     let page = shown(browser, &format!("{url}#token=secret&finding=17"), None);
     assert!(page.contains("Finding 17: ext"), "its explanation is open");
-    assert!(page.contains("left k18 = 18") && page.contains("saw k18 = -1"), "on a time line");
+    assert!(page.contains("wrote k18 = 18") && page.contains("saw k18 = -1"), "on a time line");
     assert!(
         page.contains("0: read k18, saw -1") && page.contains("0: write k18 = 18"),
         "what both did: {page}"
     );
     let page = shown(browser, &format!("{url}#token=secret&finding=10000"), None);
-    assert!(page.contains("Finding 10000: noconflict") && page.contains("wrote y without having seen that"));
+    assert!(page.contains("Finding 10000: noconflict") && page.contains("overwrote y without seeing that"));
     assert!(page.contains("0: write y = 2") && page.contains("0: write y = 1"), "{page}");
     assert!(
         page.contains("&lt;img src=x&gt;") && !page.contains("<img src=x>"),
