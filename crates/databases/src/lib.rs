@@ -70,6 +70,7 @@ mod stamped;
 mod store;
 mod target;
 mod timestamps;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod tls;
 mod workloads;
 
