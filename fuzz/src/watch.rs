@@ -1,8 +1,8 @@
 //! What arrives at `taipan watch`: whatever the lines are and however they are cut into batches, nothing panics, every line
 //! is a transaction or is refused with a reason, and every finding has a line.
 
-use replay::online::Settings;
 use isolation::Level;
+use replay::online::Settings;
 use service::{Batch, Engine, EngineOptions, Pace, finding_line};
 use std::time::{Duration, Instant};
 

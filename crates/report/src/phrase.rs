@@ -51,13 +51,14 @@ pub(crate) fn focused(
         Operation::Delete { key: at } => format!("deleted {}", key(at)),
         Operation::Append { key: at, value: added } => format!("appended {} to {}", value(added), key(at)),
         Operation::Cas { key: at, expect, write, ok } => {
-            let result = match ok {
-                Some(true) => "replaced",
-                Some(false) => "did not find",
-                None => "may have replaced",
-            };
-            let written = if write == ValueId::ABSENT { "nothing".to_owned() } else { value(write) };
-            format!("compared and set {}: {result} {} by {written}", key(at), value(expect))
+            let (key, expect, written) = (key(at), value(expect), value(write));
+            match ok {
+                Some(true) => format!("set {key} from {expect} to {written} (compare and set)"),
+                Some(false) => {
+                    format!("did not set {key} to {written}: it was not {expect} (compare and set)")
+                }
+                None => format!("may have set {key} from {expect} to {written} (compare and set)"),
+            }
         }
         Operation::Scan { range, rows: seen } => {
             format!("scanned {}, saw {}", bounds(history, range), rows(seen))

@@ -36,7 +36,12 @@ pub(super) fn is_write(operation: &SketchOp) -> bool {
     use SketchOp::{Append, Cas, Delete, DeleteWhere, Update, Write};
     matches!(
         operation,
-        Write { .. } | Delete { .. } | Append { .. } | Update { .. } | DeleteWhere { .. } | Cas { .. }
+        Write { .. }
+            | Delete { .. }
+            | Append { .. }
+            | Update { .. }
+            | DeleteWhere { .. }
+            | Cas { ok: None | Some(true), .. }
     )
 }
 
