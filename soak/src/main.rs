@@ -129,7 +129,7 @@ fn main() -> ExitCode {
     }
     let wanted = |it: &&Campaign| flags.names.is_empty() || flags.names.iter().any(|name| name == it.name);
     let campaigns: Vec<&Campaign> = CAMPAIGNS.iter().filter(wanted).collect();
-    // What panics is told as a failure of its case.
+    // What panics is reported as a failure of its case.
     std::panic::set_hook(Box::new(|_| {}));
     let each = flags.time / campaigns.len().max(1) as u32;
     let mut failed = false;

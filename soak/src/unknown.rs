@@ -146,7 +146,7 @@ impl Arrivals {
         Ok(Self { events })
     }
 
-    /// What is told, by one thread or by so many workers.
+    /// What is reported, by one thread or by so many workers.
     fn told(&self, level: Level, workers: usize) -> Result<Vec<Found>, String> {
         let settings = Settings::new(level);
         let words = |error: &dyn std::fmt::Display| error.to_string();

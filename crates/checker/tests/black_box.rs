@@ -234,7 +234,7 @@ fn what_is_used_up_is_said() {
     assert!(!matches!(verdict, Verdict::Accepted(_)), "{verdict:?}");
 }
 
-/// What contradicts an own write is told with that write, not with another.
+/// What contradicts an own write is reported with that write, not with another.
 #[test]
 fn a_read_is_told_with_the_own_write_that_it_contradicts() {
     let history = notation::parse("0: w(x,1) w(y,1) r(x,2)\n1: w(x,2)\n").expect("it is a history");

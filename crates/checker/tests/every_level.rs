@@ -156,7 +156,7 @@ fn lists_that_somebody_of_unknown_outcome_read_are_argued_with() {
     }
 }
 
-/// Read uncommitted forbids little: what a scan showed from nowhere is told with the scan and by its name.
+/// Read uncommitted forbids little: what a scan showed from nowhere is reported with the scan and by its name.
 #[test]
 fn what_a_scan_showed_from_nowhere_is_told() {
     let (history, evidence) = evidence("1: w(x,1)\n2: scan(..)=[x:1 y:7]\n3: r(x,1)\n", "RU");

@@ -121,7 +121,7 @@ impl Checking {
         guarded(|| self.checker.accept_in_parts(file, &self.reading, &self.asked)).ok().flatten()
     }
 
-    /// What is told of a file that has no history: findings where a limit ended the reading.
+    /// What is reported about a file that has no history: findings where a limit ended the reading.
     pub(crate) fn undecided(&self, failure: Failure) -> Result<Vec<Finding>, Failure> {
         match failure.cause() {
             Cause::Error(Error::Ended(ended)) => {

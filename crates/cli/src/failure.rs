@@ -81,7 +81,7 @@ impl Failure {
         }
     }
 
-    /// What is told of the file.
+    /// What is reported about the file.
     pub(crate) fn trouble(&self) -> Trouble {
         let (line, column) = match &self.cause {
             Cause::Error(error) => error.place(),
@@ -110,7 +110,7 @@ impl From<Failure> for Stop {
     }
 }
 
-/// What the last panic said, so that it can be told in one piece.
+/// What the last panic said, so that it can be reported in one piece.
 static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 /// Does work that must not fail, and survives if it does: one file must not take the others with it.

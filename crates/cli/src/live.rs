@@ -24,7 +24,7 @@ pub(crate) struct Live {
     trouble: Option<String>,
 }
 
-/// How many violations are told.
+/// How many violations are reported.
 const TOLD_MAX: usize = 5;
 const INTERVAL: Duration = Duration::from_secs(1);
 

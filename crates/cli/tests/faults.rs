@@ -210,7 +210,7 @@ fn clocked(number: usize) -> String {
     )
 }
 
-/// One clock that is far ahead is told, and what is wrong after it is found, also after a restart.
+/// One clock that is far ahead is reported, and what is wrong after it is found, also after a restart.
 #[test]
 fn a_wrong_clock_blinds_no_watch() {
     let folder = tempfile::tempdir().unwrap();
@@ -276,7 +276,7 @@ fn killed_again_and_again(more: impl Fn(u32) -> &'static [&'static str]) {
     let mut is_over = false;
     while !is_over {
         let mut watching = watch(at, more(kills));
-        // What was acknowledged right before a kill is told by the next.
+        // What was acknowledged right before a kill is reported by the next.
         let (wait, is_last) = (20 + random(220), kills >= 6 || durable == lines.len());
         let is_killed = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -334,7 +334,7 @@ fn a_state_that_was_cut_off_is_told_or_does_no_harm() {
             kept.iter().for_each(|(file, whole)| fs::write(file, whole).unwrap());
             fs::write(cut, &whole[..len]).unwrap();
             let (code, text) = run();
-            // The stale reads are told by this run, or were by the one before; or the file is refused by name.
+            // The stale reads are reported by this run, or were by the one before; or the file is refused by name.
             let name = cut.file_name().unwrap().to_str().unwrap();
             let is_refused = code == 3 && text.contains(name) && text.contains("another state folder");
             assert!([0, 1, 2].contains(&code) || is_refused, "{cut:?}: {code}: {text}");

@@ -369,7 +369,7 @@ fn a_watch_on_workers_and_processes_tells_what_one_thread_tells() {
     );
 }
 
-/// A process with keys of a watch is killed: the others name it, and no more is told.
+/// A process with keys of a watch is killed: the others name it, and no more is reported.
 #[test]
 fn a_watch_without_one_of_its_processes_ends() {
     let folder = tempfile::tempdir().expect("a folder");

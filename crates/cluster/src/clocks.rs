@@ -63,7 +63,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Something that several workers are told: once a process.
+/// What several workers receive: once per process.
 #[derive(Clone, Debug)]
 struct Told<T>(Arc<T>);
 

@@ -87,7 +87,7 @@ impl Census {
     pub(crate) fn of(job: &Job, dealt: &[Dealt]) -> Self {
         let mut census = Self::default();
         for dealt in dealt {
-            // What cannot be read is told by whoever needs it.
+            // What cannot be read is reported by whoever needs it.
             let _ = dealt.stretch.read(&job.reading, |part| {
                 census.count(dealt.order, &part);
                 true

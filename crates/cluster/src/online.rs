@@ -9,7 +9,7 @@
 //! ```
 //!
 //! **Order.** Sendings are logical times. A worker follows a message when the frontier says that nothing earlier is under
-//! way, so in the order of sending; and the answers of a sending are told when the frontier says that nobody has one any
+//! way, so in the order of sending; and the answers to a message are reported when the frontier says that nobody has one any
 //! more. The watermark is in the messages: it passes everywhere at the same logical time.
 //!
 //! **Faults.** A worker that stumbles says so to all in its process, who stop; whoever waits for answers gets [`Gone`]. A

@@ -199,7 +199,7 @@ impl Meeting<'_> {
         self.lock().end
     }
 
-    /// Compares greetings; the first difference is what is told.
+    /// Compares greetings; the first difference is what is reported.
     fn compare(&self, own: usize, other: usize, theirs: &Greeting, address: &str) {
         if let Some(refusal) = greeting::refusal((own, self.greeting), (other, theirs), address) {
             let mut state = self.lock();
@@ -339,12 +339,12 @@ fn watched(stream: TcpStream) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// What is told when a process is lost: its number and its address.
+/// The message when a process is lost: its number and its address.
 pub type Lost = dyn Fn(usize, &str) + Send + Sync;
 
 impl Cluster {
     /// Watches for processes that vanish. Timely's threads panic then, and would take every worker with them one after the
-    /// other; the first of them says who it was, and `lost` ends the run. Other panics are told as before.
+    /// other; the first of them says who it was, and `lost` ends the run. Other panics are reported as before.
     pub fn watch(&self, lost: Arc<Lost>) {
         let addresses = self.addresses.clone();
         let before = std::panic::take_hook();

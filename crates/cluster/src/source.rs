@@ -141,7 +141,7 @@ pub fn level_in_header(
         level = part.level().map(str::to_owned);
         false
     });
-    // What is wrong with the file is told by whoever reads it whole.
+    // What is wrong with the file is reported by whoever reads it whole.
     read.map_err(|error| match history::formats::read_path(&first, reading) {
         Err(error) => failed(error),
         Ok(_) => failed(error),

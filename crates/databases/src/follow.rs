@@ -68,7 +68,7 @@ pub struct Follower {
     known_until: u64,
     boundary: Option<Boundary>,
     confirmed: u64,
-    /// The rows at the beginning are still to be told.
+    /// The rows at the beginning are still to be reported.
     is_new: bool,
 }
 
@@ -348,7 +348,7 @@ impl Table {
         })
     }
 
-    /// A row that stands there: its key and its value. None where the value is not told.
+    /// A row that stands there: its key and its value. None where the value is unknown.
     fn write(&self, cells: &[Cell]) -> Option<(Json, Json)> {
         let key = self.key(cells)?;
         let mut values: BTreeMap<&str, Json> = BTreeMap::new();

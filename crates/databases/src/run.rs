@@ -134,7 +134,7 @@ impl Progress {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// What is to be told of the run since the last call.
+    /// What is to be reported about the run since the last call.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }

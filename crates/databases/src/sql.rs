@@ -38,7 +38,7 @@ impl<C: Connection> SqlSession<C> {
 }
 
 impl<C: Connection> Session for SqlSession<C> {
-    /// Servers are not told: most programs never announce that they only read.
+    /// Servers do not learn it: most programs never announce that they only read.
     fn begin(&mut self, isolation: &Isolation, _access: Access) -> Result<(), Failure> {
         self.connection.begin(isolation)
     }

@@ -309,7 +309,7 @@ struct Facts<'a> {
     base: usize,
     /// Reads of which all candidates but one were struck out.
     pending: Vec<Pending>,
-    /// Whether transactions that contradict themselves are candidates, too: whatever strikes them out is told.
+    /// Whether transactions that contradict themselves are candidates, too: whatever strikes them out is reported.
     tells_all: bool,
 }
 
@@ -629,7 +629,7 @@ impl<'a> Facts<'a> {
     fn show_behind(&mut self, source: Txn, missed: Txn, key: u32, because: Vec<Edge>) {
         match &because[..] {
             [edge] if edge.kind == EdgeKind::Ww => {
-                // An order that was inferred is told with what it follows from.
+                // An order that was inferred is reported with what it follows from.
                 let inferred = matches!(edge.reason, Reason::Otherwise { .. });
                 self.support.extend(inferred.then(|| edge.clone()));
             }

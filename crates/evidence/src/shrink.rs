@@ -188,7 +188,7 @@ fn evidence_about_many(history: &History, level: Level, options: &Options, start
     argued(history, transactions, argument)
 }
 
-/// Argues on a part of the problem: on conclusions that are told, where nothing depends on what was found.
+/// Argues on a part of the problem: on conclusions that are reported, where nothing depends on what was found.
 fn argue_order(history: &History, part: &mut Problem, level: Level, options: &Options) -> Option<Argument> {
     if part.matches.is_empty()
         && let Some(argument) = explain::argue_problem(history, part, level, options)

@@ -19,7 +19,7 @@ pub(crate) struct OpClocks {
     /// For every sixteen operations, up to the last that has a clock.
     blocks: Vec<Block>,
     bytes: Vec<u8>,
-    /// What the next clock is told relative to.
+    /// What the next clock is relative to.
     last: i64,
 }
 

@@ -507,7 +507,7 @@ mod tests {
                     set.add_all(&index.names);
                     naive.extend(table.iter().cloned());
                 }
-                // What is told of it for others to compare is all of it, and nothing twice that was not added twice.
+                // What others compare is all of it, and nothing twice that was not added twice.
                 let mut told: usize = set.hashes().count();
                 for (prefix, intervals) in set.counters() {
                     for &(first, last) in intervals {

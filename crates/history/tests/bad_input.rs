@@ -843,7 +843,7 @@ fn what_unpacks_to_too_much_is_refused() {
     assert!(said.contains("more than 1048576 bytes"), "{said}");
 }
 
-/// Whoever cuts a file off while it is read is told, whatever the format; nothing worse happens.
+/// Whoever cuts a file off while it is read is reported, whatever the format; nothing worse happens.
 #[test]
 fn a_file_that_becomes_shorter_while_it_is_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -88,7 +88,7 @@ fn a_whole_file_without_end_is_left() {
     }
 }
 
-/// What the binary form will take at once is told before it is taken.
+/// What the binary form will take at once is reported before it is taken.
 #[test]
 fn the_question_comes_with_what_lies_ahead() {
     let folder = tempfile::tempdir().unwrap();

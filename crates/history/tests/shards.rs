@@ -1,4 +1,4 @@
-//! Histories in shards and in stretches: nothing is lost, nothing is told differently.
+//! Histories in shards and in stretches: nothing is lost, nothing is reported differently.
 
 mod random;
 

@@ -286,7 +286,7 @@ fn without_digits(line: &str) -> String {
     place.trim().to_owned()
 }
 
-/// What can be told before reduction.
+/// What can be reported before reduction.
 fn rough_kind(finding: &Finding, examined: &Examined, log: Option<&str>) -> String {
     match finding {
         Finding::Level(broken) => format!("{} at {}", broken.anomaly, broken.level),

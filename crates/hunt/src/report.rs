@@ -49,7 +49,7 @@ fn describe_difference(difference: &Difference, case: &Case) -> Vec<String> {
     ]
 }
 
-/// How much of a statement is told.
+/// How much of a statement is reported.
 const SQL_LEN_MAX: usize = 60;
 
 /// The beginning of a step's statement.
@@ -65,7 +65,7 @@ fn beginning(case: &Case, number: StepNo) -> String {
 
 /// What servers write when they die of a bug.
 const LAST_WORDS: [&str; 5] = ["assert", "signal", "PANIC", "TRAP", "stack smashing"];
-/// Lines of a log that are told.
+/// Lines of a log that are reported.
 const LOG_LINES: usize = 12;
 
 /// The part of a server's log that tells of a crash: from the first of its last words on, else the end.

@@ -133,7 +133,7 @@ pub struct Argument {
 /// A case distinction: one of the cases must be so, and none can be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cases {
-    /// The cases that are told, each with its contradiction.
+    /// The cases that are reported, each with its contradiction.
     pub told: Vec<Case>,
     /// How many more there are. Each was refuted, too.
     pub left_out: usize,

@@ -84,7 +84,7 @@ pub(crate) struct Sink {
     lost: u64,
 }
 
-/// Where a recorder keeps what it is told.
+/// Where a recorder keeps what it receives.
 #[derive(Default)]
 pub struct Sinks {
     /// A file in the native format, written as it happens.

@@ -12,7 +12,7 @@
 //!                       T ──ts──> P   T started before P committed
 //! ```
 //!
-//! **Cost.** Finding who wrote a value walks the history once for each finding that is told.
+//! **Cost.** Finding who wrote a value walks the history once for each finding that is reported.
 
 use super::{Axiom, Content, Finding, Refusal, Report, check_counting, order};
 use history::{History, KeyId, OpId, Primitive, Status, TxnId, ValueId, ValueRef};

@@ -39,8 +39,8 @@
 //! needs no start timestamps.
 //!
 //! **Where we differ from the paper.**
-//! * `NoConflict` is told once for each write, by the transaction that committed later, and names the
-//!   version right before; the paper tells every pair. A write is in some pair exactly if it is told.
+//! * `NoConflict` is reported once for each write, by the transaction that committed later, and names the
+//!   version right before; the paper tells every pair. A write is in some pair exactly if it is reported.
 //! * After a wrong read the transaction's view is what it was before; the paper continues with the wrong
 //!   value.
 //! * Lists: an append adds to the list as it is at the commit. Scans, iterators, queries and predicate
@@ -49,7 +49,7 @@
 //!   those that the snapshot says.
 //! * An aborted transaction takes no part. One of unknown outcome took effect at any moment between its timestamps, as
 //!   far as it has any, or not at all: only what no such moments explain is a finding (`unknown`).
-//! * A transaction that commits before it starts is told for that, and may otherwise have taken effect at any moment:
+//! * A transaction that commits before it starts is reported for that, and may otherwise have taken effect at any moment:
 //!   whoever saw it, or did not, is not blamed.
 //!
 //! **Cost.** `O(n log n + m)` for `n` transactions and `m` operations, `O(n + m)` if the file is sorted by
@@ -301,7 +301,7 @@ fn check_counting(
                 return Err(Refusal::GaveUp(why));
             }
             debug_assert!(!is_violated || !findings.is_empty(), "who is to blame is told");
-            // Of a transaction that commits before it starts nothing else is told.
+            // Of a transaction that commits before it starts nothing else is reported.
             findings.retain(|finding| backwards.binary_search(&finding.txn).is_err());
             findings.into_iter().for_each(&mut found);
         }

@@ -20,7 +20,7 @@
 //! predicate writes too (`program`).
 //!
 //! **Certainty.** Up to the watermark everything has arrived. A look at or before it is final: its wrong
-//! results are told, once, and never change. Before that they are *provisional*; when a late version
+//! results are reported, once, and never change. Before that they are *provisional*; when a late version
 //! rights or wrongs one, a flip is counted. A transaction that commits at or before the watermark and
 //! arrives only now is itself a finding; what it wrote counts for looks that are still open.
 //!
@@ -35,7 +35,7 @@
 //! **Cost.** A hash and a few comparisons an operation; `O(log n)` more for what is late.
 //!
 //! **Shards.** What a key holds and who looked at it is nobody else's business, so keys can be dealt out. [`Online`] is where
-//! transactions arrive and findings are told; the keys are in shards (`space`): one that is here ([`Online::new`]), or
+//! transactions arrive and findings are reported; the keys are in shards (`space`): one that is here ([`Online::new`]), or
 //! several at workers ([`Online::on`]), with the same findings.
 
 mod admit;
@@ -235,7 +235,7 @@ pub struct Size {
     pub bytes: usize,
 }
 
-/// The online checker: where transactions arrive and findings are told, and the shards that have the keys.
+/// The online checker: where transactions arrive and findings are reported, and the shards that have the keys.
 pub struct Online {
     settings: Settings,
     /// Names of sessions, by number.
@@ -399,7 +399,7 @@ impl Online {
         }
     }
 
-    /// How many things have happened; where all keys are here, everything is told at once, and nobody counts.
+    /// How many things have happened; where all keys are here, everything is reported at once, and nobody counts.
     fn tick(&self) -> u64 {
         match &self.shards {
             Shards::Here(_) => 0,
@@ -500,7 +500,7 @@ impl Online {
         size
     }
 
-    /// Results of keys that are here that are wrong as things stand, at most `max` of them: what would be told if the
+    /// Results of keys that are here that are wrong as things stand, at most `max` of them: what would be reported if the
     /// watermark passed now.
     pub fn provisional(&self, max: usize) -> Vec<Found> {
         match &self.shards {

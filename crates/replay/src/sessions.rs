@@ -1,7 +1,7 @@
 //! What timestamps break by themselves, before anything is replayed: start ≤ commit, session order,
 //! real-time order.
 //!
-//! A transaction that commits before it starts is told for that and takes no part in the other two: which of its timestamps
+//! A transaction that commits before it starts is reported for that and takes no part in the other two: which of its timestamps
 //! is wrong, nobody knows.
 //!
 //! A predecessor must be *visible*: at snapshot isolation it commits no later than the transaction

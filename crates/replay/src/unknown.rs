@@ -448,7 +448,7 @@ impl<'h> Search<'h> {
         }
     }
 
-    /// Results that do not count: those of transactions that are told already.
+    /// Results that do not count: those of transactions that are reported already.
     fn is_blind(&self, txn: TxnId) -> bool {
         let is_left_out =
             |txn| self.left_out.contains(txn) || self.order.backwards.binary_search(txn).is_ok();

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What is told of one history.
+/// What is reported about one history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ElleResult {
     /// Whether it is as the models say; none if that is not known.

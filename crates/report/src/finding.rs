@@ -10,7 +10,7 @@ use history::formats::jsonl;
 use history::{History, Id, Operation, Transaction};
 use isolation::{Anomaly, By, Claim, Coverage, Evidence, Level, Stats, Strategy, Verdict, VerdictKind};
 
-/// What is told of one check of one file at one level.
+/// What is reported about one check of one file at one level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The file, as the user named it.
@@ -152,7 +152,7 @@ pub struct Step {
 /// A case distinction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cases {
-    /// The cases that are told.
+    /// The cases that are reported.
     pub told: Vec<Case>,
     /// How many more there are. Each was refuted, too.
     pub left_out: usize,

@@ -381,7 +381,7 @@ fn transaction(finding: &Finding, member: &Member) -> Markup {
     }
 }
 
-/// Statements, each with what it read or wrote where that can be told, and what else was recorded.
+/// Statements, each with what it read or wrote where that can be reported, and what else was recorded.
 fn context(member: &Member, context: &Context) -> Markup {
     let is_paired = context.sql.len() == member.operations.len();
     html! {

@@ -2,7 +2,7 @@
 //!
 //! The nouns:
 //!
-//! * [`Finding`] — what is told of one check of one file at one level: names resolved, sentences made,
+//! * [`Finding`] — what is reported about one check of one file at one level: names resolved, sentences made,
 //!   independent of the history it came from. Every rendering is a function of findings.
 //! * [`Step`] — one edge of the argument with its sentence; inferred edges carry the steps they follow from.
 //! * [`Overview`] — a whole history in a few thousand numbers, for the page.

@@ -8,7 +8,7 @@ use history::{History, OpId};
 use isolation::{Level, VerdictKind};
 use serde::Serialize;
 
-/// What is told of the smallest violated part.
+/// What is reported about the smallest violated part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// How many transactions it has.

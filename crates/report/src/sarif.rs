@@ -134,7 +134,7 @@ fn logical(member: &Member) -> LogicalLocation {
     }
 }
 
-/// What is told of a check without a violation.
+/// What is reported about a check without a violation.
 fn told_of(finding: &Finding) -> Notification {
     let said = timeless(finding);
     Notification {

@@ -202,7 +202,7 @@ pub(crate) fn keys(finding: &Finding) -> String {
     }
 }
 
-/// How many violations of a history are told one by one.
+/// How many violations of a history are reported one by one.
 const VIOLATIONS_MAX: usize = 20;
 
 /// What a check by timestamps found: how many of each kind, then the first of them.

@@ -208,7 +208,7 @@ fn a_large_core_is_told_in_few_lines() {
     assert!(page.contains("No order at all") && page.contains("and 244 more"), "{page}");
 }
 
-/// A lock that more clients took than it was free: nobody can say which two, but it is told why.
+/// A lock that more clients took than it was free: nobody can say which two, but it is reported why.
 #[test]
 fn what_counting_shows_is_told() {
     let took = (0..8).map(|session| format!("s{session}: r(lock,0) w(lock,1)\n"));

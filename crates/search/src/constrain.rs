@@ -134,7 +134,7 @@ impl Known {
         })
     }
 
-    /// All of them, where it is told whom each transaction saw.
+    /// All of them, where it is reported whom each transaction saw.
     pub(crate) fn edges_from<'a, I: Iterator<Item = Txn> + 'a>(
         &'a self,
         problem: &'a Problem,

@@ -165,7 +165,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Whether a key was asked for by name, and what it held was not told.
+    /// Whether a key was asked for by name, and what it held was not reported.
     pub(crate) fn is_of_item(&self) -> bool {
         matches!(self, Self::Claim(claim) | Self::Found(claim) if claim.is_of_item())
     }

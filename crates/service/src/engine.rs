@@ -175,7 +175,7 @@ impl Engine {
         }
         engine.online.catch_up()?;
         told.findings.extend(engine.online.findings()?);
-        // Nothing is told before the journal that it follows from is on disk.
+        // Nothing is reported before the journal that it follows from is on disk.
         let count = engine.online.finding_count();
         if already_told > count {
             return Err(refused(format!(
@@ -357,7 +357,7 @@ impl Engine {
         self.online.advance(watermark, horizon)
     }
 
-    /// 4. The journal is on disk before anything that follows from it is told.
+    /// 4. The journal is on disk before anything that follows from it is reported.
     fn collect(&mut self, told: &mut Told) -> io::Result<()> {
         let findings = self.online.findings()?;
         let lines: Vec<String> = findings.iter().map(finding_line).collect();
@@ -402,7 +402,7 @@ impl Engine {
         self.durable.as_ref().is_some_and(|durable| durable.journal.len() > self.options.journal_max)
     }
 
-    /// Writes the whole state down, so that a restart needs no journal. What workers found until then is told.
+    /// Writes the whole state down, so that a restart needs no journal. What workers found until then is reported.
     pub fn checkpoint(&mut self) -> io::Result<Told> {
         let mut told = Told::default();
         self.write_checkpoint(&mut told)?;

@@ -26,7 +26,7 @@
 //!
 //! **Durability.** With a state folder nothing is acknowledged before it is in the journal on disk. A restart
 //! loads the last checkpoint and replays the journal: the same batches and the same watermarks in the same
-//! order, so the same findings with the same numbers. Those that went out are not told again; the last ones before a crash
+//! order, so the same findings with the same numbers. Those that went out are not reported again; the last ones before a crash
 //! may be.
 
 mod broker;

@@ -2,7 +2,7 @@
 //!
 //! A connection sends transactions as JSON lines. It hears `{"durable":N}`, N lines of this connection being durable so
 //! far, whenever N grows; it need not listen. `{"refused":"…"}` says which line was not understood. A client that
-//! lost its connection goes on after the last N it heard of; what was taken twice is told as a duplicate.
+//! lost its connection goes on after the last N it heard of; what was taken twice is reported as a duplicate.
 //!
 //! Where TCP has a token, the first line of a connection is `{"token":"TOKEN"}`, and does not count. Without one only
 //! loopback addresses are bound.

@@ -253,7 +253,7 @@ impl Board {
         place.map_or_else(|_| Vec::new(), |place| inner.transactions[place].1.clone())
     }
 
-    /// Where the kept findings begin: the number of the first that will be told.
+    /// Where the kept findings begin: the number of the first that will be reported.
     pub(crate) fn begin_findings(&self, from: u64) {
         self.lock().findings_from = from;
     }

@@ -349,7 +349,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the file; a last line that was cut off goes, and is told again. Lines are those that were written, with their
+    /// Opens the file; a last line that was cut off goes, and is reported again. Lines are those that were written, with their
     /// numbers.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;

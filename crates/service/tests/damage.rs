@@ -191,7 +191,7 @@ fn a_file_that_is_gone_is_missed() {
     for name in kept.keys() {
         let folder = restored(&kept);
         std::fs::remove_file(folder.path().join(name)).expect("it is there");
-        // Without these more is told again, or less is noticed.
+        // Without these more is reported again, or less is noticed.
         let is_spare = ["lock", "told", "durable"].iter().any(|spare| name.ends_with(spare));
         // Of the files of versions, those that the checkpoint names.
         match go_on(folder.path(), &rest) {

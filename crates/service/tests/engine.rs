@@ -1,4 +1,4 @@
-//! The engine over restarts: whatever the order of arrival and wherever it is stopped, what is told is the same, once.
+//! The engine over restarts: whatever the order of arrival and wherever it is stopped, what is reported is the same, once.
 
 use isolation::{Level, Rule};
 use proptest::prelude::*;
@@ -177,7 +177,7 @@ fn a_checkpoint_that_is_no_good_is_named() {
 
 /// With crashes: the engine is dropped without a word after any batch, its journal loses its end, and whoever sends
 /// goes on where it last heard that things were durable. None if what was open did not fit into memory: then verdicts
-/// become final earlier, and late arrivals change what is told.
+/// become final earlier, and late arrivals change what is reported.
 fn with_crashes(
     lines: &[String],
     keys: u64,
@@ -366,7 +366,7 @@ fn clocked(number: u64, base: u64, commit: Option<u64>) -> String {
     )
 }
 
-/// What is told of a stream, restarted now and then: kinds and transactions, in order.
+/// What is reported about a stream, restarted now and then: kinds and transactions, in order.
 fn live(lines: &[String], workers: usize, restarts: usize) -> Vec<(String, String)> {
     let folder = tempfile::tempdir().expect("a folder");
     let open = || {
@@ -395,7 +395,7 @@ fn live(lines: &[String], workers: usize, restarts: usize) -> Vec<(String, Strin
     all.iter().map(words).collect()
 }
 
-/// Clocks that are wrong are told, and blind nobody: whatever is wrong after them is found, also after a restart.
+/// Clocks that are wrong are reported, and blind nobody: whatever is wrong after them is found, also after a restart.
 #[test]
 fn wrong_clocks() {
     let far = 1_000_000_000_000_000;

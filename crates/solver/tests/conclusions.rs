@@ -1,4 +1,4 @@
-//! What a caller who drives the search relies on: that every conclusion is drawn, that changes are told, that what was
+//! What a caller who drives the search relies on: that every conclusion is drawn, that changes are reported, that what was
 //! learnt and forgotten changes no answer.
 
 mod draw;

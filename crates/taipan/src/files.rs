@@ -5,7 +5,7 @@
 //! * [`Checker`] — how files are checked: what is assumed, within which limits, how the answer is looked for.
 //! * [`Limits`] and [`Guard`] — on time and memory; what passes them is undecided, never an error.
 //! * [`Opened`] — a history that was read, and what the levels asked of it share.
-//! * [`Checked`] — a verdict with what is told of it.
+//! * [`Checked`] — a verdict with what is reported about it.
 //!
 //! ```
 //! use taipan::files::{Checker, Limits};

@@ -162,7 +162,7 @@ impl Certifying<'_> {
     }
 }
 
-/// What is told of one line.
+/// What is reported about one line.
 #[derive(Serialize)]
 struct Told<'a> {
     file: &'a str,

@@ -12,7 +12,7 @@ use std::io;
 use taipan::files::is_standard_stream;
 use workload::{Config, Fields, RunError, Simulation, Summary};
 
-/// Planted bugs that are told one by one.
+/// Planted bugs that are reported one by one.
 const PLANTED_TOLD_MAX: usize = 20;
 
 pub(crate) fn run(flags: &GenerateFlags, console: &mut Console) -> Outcome {

@@ -76,7 +76,7 @@ fn agree(one: &Matrix, other: &Matrix) -> bool {
     seen(one) == seen(other)
 }
 
-/// What is told of a matrix.
+/// What is reported about a matrix.
 fn told(matrix: &Matrix, flags: &MatrixFlags) -> report::Matrix {
     let is_traced = |schedule: &str| {
         flags.trace.as_deref().is_some_and(|name| name.is_empty() || is_asked_for(schedule, name))

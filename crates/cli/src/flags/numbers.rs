@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
-/// A whole number within bounds; what is none is told what would be one.
+/// A whole number within bounds; the error for anything else gives an example.
 pub(super) fn count<T: TryFrom<u64> + 'static>(
     bounds: impl RangeBounds<u64> + 'static,
     example: &'static str,

@@ -1,4 +1,4 @@
-//! All that is told of an answer, by names.
+//! All that is reported about an answer, by names.
 
 use super::By;
 use history::{History, Id, TxnId};

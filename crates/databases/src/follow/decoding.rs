@@ -40,13 +40,13 @@ pub(super) enum Content {
     Null,
     /// In the server's own words, without quotes.
     Text(String),
-    /// Too large to be told, and as it was.
+    /// Unchanged, and too large for the server to send it again.
     Unchanged,
 }
 
 impl Content {
     /// The value that a traced client would note: integers, numbers and truth values as such, anything else as
-    /// the server writes it. `None` if it is not told.
+    /// the server writes it. `None` if it is not reported.
     pub(super) fn value(&self, kind: &str) -> Option<Json> {
         let text = match self {
             Self::Unchanged => return None,

@@ -31,7 +31,7 @@
 //!
 //! **Not placed.** A transaction whose snapshot agrees with no place (it arrived after its group was closed in
 //! another order, or began before the watch did) goes out without timestamps, which the checker tells; one that
-//! arrives after its own commit went out as untraced is told as late. Neither is judged, and what they wrote counts.
+//! arrives after its own commit went out as untraced is reported as late. Neither is judged, and what they wrote counts.
 //!
 //! **Delivered again.** A traced line that came before, word for word, is left out. It is known as long as it could have a place.
 //!
@@ -54,7 +54,7 @@ pub(crate) enum Told {
     Rows { writes: Vec<(Json, Json)> },
     /// A transaction committed.
     Commit { xid: u64, writes: Vec<(Json, Json)> },
-    /// Everything that this snapshot sees has been told.
+    /// Everything that this snapshot sees has been reported.
     Boundary { snapshot: SetSnapshot, at_ms: u64 },
 }
 

@@ -1,7 +1,7 @@
 //! Contradictions that need no order: what one operation returned cannot be, whatever came before what.
 //!
 //! *What*: looks at the operation itself and at everyone who can have made what it returned, in the whole history,
-//! aborted transactions and those of unknown outcome included. So a value from an aborted writer is told with its
+//! aborted transactions and those of unknown outcome included. So a value from an aborted writer is reported with its
 //! writer, and *from nowhere* is said of what no transaction wrote only.
 //!
 //! *Cost*: once over the history.

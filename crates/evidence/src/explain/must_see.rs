@@ -618,7 +618,7 @@ impl<'a> Facts<'a> {
     fn show_behind(&mut self, writer: Txn, seen: Txn, key: u32, because: Vec<Edge>) {
         let is_plain = matches!(&because[..], [] | [Edge { kind: EdgeKind::Ww, .. }]);
         if is_plain {
-            // An order that was inferred is told with what it follows from.
+            // An order that was inferred is reported with what it follows from.
             let inferred = |edge: &Edge| matches!(edge.reason, Reason::Otherwise { .. });
             self.support.extend(because.into_iter().filter(inferred));
         } else {

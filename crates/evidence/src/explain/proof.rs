@@ -35,7 +35,7 @@ impl Pending {
     }
 }
 
-/// How many cases are told; the others are counted.
+/// How many cases are reported; the others are counted.
 const CASES_TOLD: usize = 8;
 
 /// A case distinction. The case that takes most to refute comes first, and among equal ones what the clients' clocks make

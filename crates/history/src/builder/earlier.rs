@@ -225,7 +225,7 @@ mod tests {
             }
             let pieces: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
             if pieces.len() > 1 {
-                // Of several in one frame any may be told.
+                // Of several in one frame any may be reported.
                 let told = |first: Refused| first.map(|(number, _)| (number, String::new()));
                 is_as_whole(&pieces, cut, read_frame, told)?;
             }

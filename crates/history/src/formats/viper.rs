@@ -329,7 +329,7 @@ pub fn write(history: &History, put: &mut PutFile<'_>) -> Result<(), WriteError>
     Ok(())
 }
 
-/// Initial values are told by being read and never written; what does not show that way cannot be written.
+/// Initial values show by being read and never written; what does not show that way cannot be written.
 fn refuse_misread_initials(content: &Content<'_>) -> Result<(), WriteError> {
     let history = content.history;
     let mut written = FxHashSet::default();

@@ -1,4 +1,4 @@
-//! Shards on several workers: keys live apart, one watermark, one place where findings are told.
+//! Shards on several workers: keys live apart, one watermark, one place where findings are reported.
 //!
 //! **What.** [`Online`] deals pieces of transactions to the shards that have their keys. With one shard that is a call; with
 //! several, messages to [`Workers`]: here in one thread ([`Here`]), or by a dataflow. The findings and their numbers are the same.
@@ -95,11 +95,11 @@ const MESSAGE_BYTES: usize = 256 << 10;
 pub(super) struct Away {
     pub(super) posts: Posts,
     workers: Box<dyn Workers>,
-    /// Of messages under way: everything up to this tick will have been told once they are answered.
+    /// Of messages under way: everything up to this tick will have been reported once they are answered.
     under_way: VecDeque<u64>,
     /// The rank of what is found where transactions arrive.
     pub(super) now: Rank,
-    /// What was found, there and by workers, and is not yet told.
+    /// What was found, there and by workers, and is not yet reported.
     pub(super) told: Vec<(Rank, Found)>,
     shares: Vec<(Rank, Share)>,
     counts: Vec<Counts>,
@@ -160,7 +160,7 @@ impl Away {
         self.posts.memory_max(share)
     }
 
-    /// Sends messages; everything up to a tick will have been told when they are answered.
+    /// Sends messages; everything up to a tick will have been reported when they are answered.
     fn send(&mut self, messages: Vec<Vec<u8>>, until: u64) -> io::Result<()> {
         for (standing, message) in self.standings.iter_mut().zip(&messages) {
             standing.bytes_sent += message.len() as u64;
@@ -212,7 +212,7 @@ impl Away {
     }
 }
 
-/// How many keys predicate writes changed at all workers, where the database told something else.
+/// How many keys predicate writes changed at all workers, where the database reported something else.
 fn wrong_counts(shares: Vec<(Rank, Share)>) -> Vec<(Rank, Found)> {
     let mut sums: BTreeMap<(u64, u64, u32), (Rank, Share)> = BTreeMap::new();
     for share in shares {
@@ -284,7 +284,7 @@ impl Online {
         }
     }
 
-    /// Sends what waits; everything up to a tick will have been told when it is answered.
+    /// Sends what waits; everything up to a tick will have been reported when it is answered.
     pub(super) fn send(&mut self, until: u64) -> io::Result<()> {
         let share = self.memory_share();
         let Shards::Away(away) = &mut self.shards else { return Ok(()) };
@@ -312,7 +312,7 @@ impl Online {
         Ok(true)
     }
 
-    /// Everything up to a tick is here: it is told in order.
+    /// Everything up to a tick is here: it is reported in order.
     pub(super) fn tell_until(&mut self, until: u64) {
         let Shards::Away(away) = &mut self.shards else { return };
         for (rank, found) in away.ready(until, &self.names) {

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! When a stream really jumps (traffic after an idle night), commits up there are believed as soon as they are the
-//! majority of the last [`RECENT`]. Until then no watermark passes them: they are judged a little later, and nothing is told.
+//! majority of the last [`RECENT`]. Until then no watermark passes them: they are judged a little later, and nothing is reported.
 //!
-//! **A clock-jump** is told of a commit only when it is certain that others did not follow: the watermark has reached what
+//! **A clock-jump** is reported about a commit only when it is certain that others did not follow: the watermark has reached what
 //! was the newest when it arrived, so whatever committed before it has arrived too; at least [`RECENT`] commits came after it;
 //! and it is still further ahead than is believed.
 //!
@@ -34,7 +34,7 @@ const RECENT: usize = 15;
 const ENOUGH: usize = 8;
 /// How much further ahead than what is believed spans is too far.
 const FAR: u128 = 16;
-/// So many commits are suspected at once; more are not told one by one.
+/// So many commits are suspected at once; more are not reported one by one.
 const SUSPECTS_MAX: usize = 1_000;
 
 /// A commit that is further ahead than is believed.
@@ -147,7 +147,7 @@ impl Clock {
 }
 
 impl Online {
-    /// The watermark has moved: what is still too far ahead is told.
+    /// The watermark has moved: what is still too far ahead is reported.
     pub(super) fn tell_jumps(&mut self) {
         if self.clock.suspects.is_empty() {
             return;

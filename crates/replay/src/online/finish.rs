@@ -1,6 +1,6 @@
 //! The watermark moves: verdicts become final.
 //!
-//! **Steps.** Looks that the watermark has passed are told, in the order of looks; then writes, in the
+//! **Steps.** Looks that the watermark has passed are reported, in the order of looks; then writes, in the
 //! order of commits: a version that was overwritten unseen is a conflict. What nobody can ask for any more
 //! is dropped on the way.
 
@@ -168,7 +168,7 @@ impl KeySpace {
         found
     }
 
-    /// The verdict on a program is final; with `judges`, it is told.
+    /// The verdict on a program is final; with `judges`, it is reported.
     pub(super) fn finish_watcher(&mut self, txn: TxnNo, watcher: Watcher, judges: bool) -> io::Result<()> {
         let mut wrong = Vec::new();
         for (key, wrongs) in &watcher.wrong {

@@ -1,4 +1,4 @@
-//! When a finding is told, among those of all workers: the order in which one checker would tell them.
+//! When a finding is reported, among those of all workers: the order in which one checker would tell them.
 //!
 //! **What.** One checker tells findings in the order of what happens to it: transactions arrive, and the watermark
 //! moves; when it moves, looks become final in their order, then writes in the order of commits, then sessions say what
@@ -6,7 +6,7 @@
 //! sorts by it; so findings and their numbers do not depend on how many worked.
 //!
 //! **Invariant.** Of two findings of different ranks, one checker tells the one of the smaller rank first; of the same
-//! rank, the one with the smaller operation and key, or, for what is told where transactions arrive, as they come.
+//! rank, the one with the smaller operation and key, or, for what is reported where transactions arrive, as they come.
 
 use super::codec::{Input, Output, invalid};
 use super::save::{axiom_number, get_tie, put_tie};
@@ -19,7 +19,7 @@ use history::{Name, Timestamp};
 use std::cmp::Ordering;
 use std::io;
 
-/// What is being done when a finding is told.
+/// What is being done when a finding is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     /// A transaction has arrived: what is known without any key.
@@ -84,7 +84,7 @@ impl Rank {
     }
 }
 
-/// How many keys a predicate write changed at one worker; the count that the database told is of all.
+/// How many keys a predicate write changed at one worker; the count that the database reported is of all.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Share {
     pub(super) txn: Named,

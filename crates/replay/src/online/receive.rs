@@ -3,7 +3,7 @@
 //! **Steps.**
 //! 1. Whether it has been here before ([`super::delivered`]), and its place in the session; duplicates end here.
 //! 2. What it does by itself: for each key, what it first saw of the outside, and what it leaves there.
-//!    Reads that contradict its own earlier operations are told at once: nothing that arrives later can
+//!    Reads that contradict its own earlier operations are reported at once: nothing that arrives later can
 //!    change that.
 //! 3. Its looks are compared with the versions that are here, and wait in the keys' timelines.
 //! 4. Its writes become versions, and later looks at those keys are compared again ([`super::settle`]).
@@ -309,7 +309,7 @@ impl Online {
 
     // ---- programs ----
 
-    /// A transaction as a program. Results that contradict themselves are told.
+    /// A transaction as a program. Results that contradict themselves are reported.
     fn program(&mut self, part: &History, txn: Transaction<'_>, record: &Txn) -> io::Result<Program> {
         let mut program = Program::default();
         let datum = |id: ValueId| Datum::of(part.values(), id);

@@ -5,7 +5,7 @@
 //! a number that never comes is a *lost* transaction, one that comes again a *duplicate*. Without `seq`
 //! the order of a session is the order of its arrivals, and nothing can be missed.
 //!
-//! **Invariant.** Up to `next` the session is complete (or what is missing has been told); what arrived
+//! **Invariant.** Up to `next` the session is complete (or what is missing has been reported); what arrived
 //! beyond waits in `early`. Only neighbours are compared: if every neighbour is visible, so are all
 //! earlier ones ([`super::super::sessions`]).
 

@@ -71,7 +71,7 @@ pub(super) struct KeySpace {
 
 /// What was found and not yet taken.
 enum Told {
-    /// In the order in which it is told.
+    /// In the order in which it is reported.
     InOrder(Vec<Found>),
     /// To be put into order among what others found; see [`super::rank`].
     Ranked(Box<Ranked>),
@@ -113,7 +113,7 @@ impl KeySpace {
         }
     }
 
-    /// What was found since the last call, where it is told in order.
+    /// What was found since the last call, where it is reported in order.
     pub(super) fn take_told(&mut self) -> Vec<Found> {
         match &mut self.told {
             Told::InOrder(told) => std::mem::take(told),

@@ -3,7 +3,7 @@
 //!
 //! **What.** The checker judges as if none of them had taken effect. A wrong result that one of them may explain is *held*
 //! instead of told. Now and then everything that has arrived (the *log*) is asked for moments that explain what is held
-//! ([`super::super::unknown`]): what no moments explain is told, the rest is dropped.
+//! ([`super::super::unknown`]): what no moments explain is reported, the rest is dropped.
 //!
 //! ```text
 //!   arrivals ──> checker ──> wrong results ──┬── nothing else may explain it ──> told
@@ -16,7 +16,7 @@
 //!
 //! **Memory.** Of what is final the log keeps [`OPS_MAX`] operations, and of the transactions without a place
 //! [`FLOATING_MAX`], however old they are. What came before is gone: then what those kept cannot explain may have had to
-//! do with what is gone, and is told as [`Kind::Undecided`]. So is a wrong result that those may explain that are gone
+//! do with what is gone, and is reported as [`Kind::Undecided`]. So is a wrong result that those may explain that are gone
 //! ([`super::forgotten`]).
 //!
 //! **Invariant.** What is held, when it is decided and what comes of it follow from arrivals and watermarks alone: the
@@ -118,7 +118,7 @@ pub(super) struct Log {
     is_whole: bool,
     forgotten: Forgotten,
     held: Vec<Held>,
-    /// Whose results have been told: they do not count any more.
+    /// Whose results have been reported: they do not count any more.
     told: FxHashSet<Who>,
     /// How many operations had arrived at the last decision.
     decided_at: u64,

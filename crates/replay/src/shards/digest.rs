@@ -146,7 +146,7 @@ impl<'h> Work<'h> {
                 None => self.suspects.whole = Some(Whole::Ranges),
             }
         }
-        // One that commits before it starts is told, whatever it did.
+        // One that commits before it starts is reported, whatever it did.
         if self.session || txn.is_committed() {
             self.suspects.sessions.insert(Label::from(self.part.sessions().get(txn.session())));
         }
@@ -166,7 +166,7 @@ impl<'h> Work<'h> {
                 continue;
             };
             let read = self.deeds.add(0, point, rules);
-            // What contradicts itself is told where everything is gathered, and so is what becomes of lists.
+            // What contradicts itself is reported where everything is gathered, and so is what becomes of lists.
             if point.kind == PointKind::Append || matches!(read, Read::Wrong(_) | Read::Open) {
                 self.suspect(point.key);
             }

@@ -165,7 +165,7 @@ impl Numbered {
         Self { number: vec![Self::NONE; count] }
     }
 
-    /// The number of an id; `add` is told of those that are new.
+    /// The number of an id; `add` is called for those that are new.
     #[inline(always)]
     pub fn of(&mut self, id: impl Id, next: usize, add: impl FnOnce()) -> u32 {
         let number = &mut self.number[id.index()];

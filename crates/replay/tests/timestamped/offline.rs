@@ -89,7 +89,7 @@ fn agrees(history: &History, (level, asked): (Level, Asked)) -> Result<usize, St
     let expected = sorted(naive::findings(&sketch, asked));
     let found = findings(history, level);
     if has_floating(&sketch) {
-        // What exactly is told then is a matter of placements; whether anything is, is not.
+        // What exactly is reported then is a matter of placements; whether anything is, is not.
         return match found.is_empty() || !expected.is_empty() {
             true => Ok(found.len()),
             false => Err(format!("found without any: {found:?}")),

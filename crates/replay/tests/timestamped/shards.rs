@@ -89,7 +89,7 @@ fn gather(history: &History, parts: &[History], suspects: &Suspects) -> History 
     builder.finish().expect("a history")
 }
 
-/// All that is told of an outcome, by names.
+/// All that is reported about an outcome, by names.
 fn told(history: &History, (outcome, findings): &(Outcome, Vec<Finding>)) -> Vec<String> {
     let name = |txn: Option<TxnId>| txn.map(|txn| history.transaction(txn).name().to_string());
     let mut told = vec![outcome.verdict.name().to_owned()];

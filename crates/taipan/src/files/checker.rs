@@ -37,14 +37,14 @@ pub struct Checker {
     pub required: Vec<Requirement>,
 }
 
-/// A verdict, with what is told of it.
+/// A verdict, with what is reported about it.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// What was asked.
     pub claim: Claim,
     /// The answer with what proves it.
     pub verdict: Verdict,
-    /// What is told of it.
+    /// What is reported about it.
     pub finding: Finding,
 }
 
@@ -75,7 +75,7 @@ impl Checker {
         Ok(self.policy.claims(asked, opened.history.level())?)
     }
 
-    /// What is told of a file whose reading was ended: no level is decided.
+    /// What is reported about a file whose reading was ended: no level is decided.
     ///
     /// # Errors
     /// If there is no such claim.

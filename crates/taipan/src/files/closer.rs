@@ -33,7 +33,7 @@ impl Checker {
         let places: Vec<usize> = finding.transactions.iter().map(|member| member.place).collect();
         let guard = self.limits.guard_until(opened.end.get());
         let options = ReadOptions { interrupt: guard.interrupt(), ..reading.clone() };
-        // What changed since, or takes too long, is told without lines.
+        // What changed since, or takes too long, is reported without lines.
         let lines = transaction_lines(file, &options, &places);
         let mut finding = finding;
         for (member, line) in finding.transactions.iter_mut().zip(lines.ok().flatten().unwrap_or_default()) {

@@ -77,12 +77,12 @@ impl Opened {
         said
     }
 
-    /// What is told of a verdict, with how much was tested if it is accepted.
+    /// What is reported about a verdict, with how much was tested if it is accepted.
     pub(super) fn with_coverage(&self, finding: Finding, verdict: &Verdict, budget: &Budget) -> Finding {
         if !matches!(verdict, Verdict::Accepted(_)) {
             return finding;
         }
-        // What there is no time for is not told; the verdict stands.
+        // What there is no time for is not reported; the verdict stands.
         let coverage = match self.coverage.get() {
             Some(coverage) => Some(coverage),
             None => {
